@@ -1,0 +1,39 @@
+"""Where a launch goes: to the real device, or to whoever has taken over launching for a while.
+
+Launchers call ``launch(kernel, grid, *args, **meta)`` instead of ``kernel[grid](...)``. The interpreter and the
+IR executor run the same launchers by installing a backend of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+Grid: TypeAlias = tuple[int, ...]
+Backend: TypeAlias = Callable[..., None]
+"""Called as ``backend(kernel, grid, *args, **meta)``."""
+
+_backend: ContextVar[Backend | None] = ContextVar("kvproof_launch_backend", default=None)
+
+
+def launch(kernel: Any, grid: Grid, *args: Any, **meta: Any) -> None:
+    """Launch a ``@triton.jit`` kernel on the current backend. An empty grid launches nothing."""
+    if 0 in grid:
+        return
+    backend = _backend.get()
+    if backend is None:
+        kernel[grid](*args, **meta)
+    else:
+        backend(kernel, grid, *args, **meta)
+
+
+@contextmanager
+def launching_on(backend: Backend) -> Iterator[None]:
+    """Send every launch of this context to ``backend``."""
+    token = _backend.set(backend)
+    try:
+        yield
+    finally:
+        _backend.reset(token)

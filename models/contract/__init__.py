@@ -1,0 +1,37 @@
+"""The vocabulary in which contracts and cases are written."""
+
+from kvproof.models.contract.contract import (
+    Access,
+    Arguments,
+    Clause,
+    ConcreteArguments,
+    Contract,
+    Index,
+    Order,
+    Scalar,
+    Tensor,
+    Tolerance,
+    broken_clauses,
+    expected_buffers,
+    index_arrays,
+)
+from kvproof.models.contract.tensors import STORAGE_DTYPES, TensorValue, contiguous
+
+__all__ = [
+    "STORAGE_DTYPES",
+    "Access",
+    "Arguments",
+    "Clause",
+    "ConcreteArguments",
+    "Contract",
+    "Index",
+    "Order",
+    "Scalar",
+    "Tensor",
+    "TensorValue",
+    "Tolerance",
+    "broken_clauses",
+    "contiguous",
+    "expected_buffers",
+    "index_arrays",
+]
