@@ -24,7 +24,7 @@ class Finding:
     Attributes:
         engine: what found it, and what replays it: "kernel" (a launch compared with its contract), "layout" (a
             statement on a concrete layout), "proof" (a solver's counterexample, replayed on the layout).
-        property: name of the property or statement.
+        property_name: name of the property or statement.
         words: the property in words.
         subject: configuration or kernel that it was found on.
         case: the shrunk input as JSON values; whatever the engine needs to run it again.
@@ -37,7 +37,7 @@ class Finding:
     """
 
     engine: str
-    property: str
+    property_name: str
     words: str
     subject: str
     case: Mapping[str, Any]
@@ -53,5 +53,5 @@ class Finding:
     @property
     def id(self) -> str:
         """Twelve hex digits of a hash over what was found; the same fault on the same input has the same id."""
-        key = [self.engine, self.property, self.subject, self.target, self.case]
+        key = [self.engine, self.property_name, self.subject, self.target, self.case]
         return hashlib.sha256(canonical_json(key).encode()).hexdigest()[:12]

@@ -18,7 +18,7 @@ class Result:
 
     Attributes:
         subject: configuration or kernel.
-        property: property or statement.
+        property_name: property or statement.
         engine: "prove", "enumerate" or "fuzz".
         verdict: the verdict.
         seconds: wall time.
@@ -30,7 +30,7 @@ class Result:
     """
 
     subject: str
-    property: str
+    property_name: str
     engine: str
     verdict: Verdict
     seconds: float
