@@ -39,6 +39,14 @@ class Chooser(Protocol):
         """Restrict the statement to cases where the condition holds."""
         ...
 
+    def accepted(self, build: Callable[[], T]) -> T:
+        """Whatever ``build`` makes; a case in which it refuses (LayoutError) is vacuous, not a failure.
+
+        For a second layout inside a statement: a proof takes what the constructor requires as premises here,
+        where elsewhere in a body it is an obligation.
+        """
+        ...
+
     def lemma(self, name: str, condition: Condition) -> None:
         """A step towards the claim that holds by itself. Proved (or asserted) first, then usable."""
         ...

@@ -98,6 +98,14 @@ class ConcreteChooser:
         if not bool(condition):
             self._vacuous("an assumption does not hold")
 
+    def accepted(self, build: Callable[[], T]) -> T:
+        """What ``build`` makes; the case is vacuous if it refuses."""
+        try:
+            return build()
+        except LayoutError as error:
+            self._vacuous(str(error))
+            raise
+
     def lemma(self, name: str, condition: Condition) -> None:
         """Assert the condition.
 

@@ -120,7 +120,11 @@ class ModelConfig:
         return place_fields(self.state_fields(), self.planes)
 
     def geometry(
-        self, num_blocks: IndexValue, num_slots: IndexValue, plane_rows: IndexValue | None = None
+        self,
+        num_blocks: IndexValue,
+        num_slots: IndexValue,
+        plane_rows: IndexValue | None = None,
+        slot_positions: IndexValue | None = None,
     ) -> UnifiedPoolGeometry:
         """The row space of this configuration's pool at the given capacity."""
         state = self.state_layout()
@@ -132,6 +136,7 @@ class ModelConfig:
             block_size=self.block_size,
             plane_rows=plane_rows,
             arena_rows=state.arena_rows,
+            slot_positions=slot_positions,
             slot_align_rows=state.slot_align_rows,
         )
 

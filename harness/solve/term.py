@@ -1,0 +1,386 @@
+"""Terms over mathematical integers and booleans: what a proof is made of before any solver sees it.
+
+Terms are hash-consed: equal terms are one object, so identity compares them and each is printed once. Sums are
+kept as linear forms (coefficient times atom, plus a constant), so what cancels is gone before a solver starts.
+``div`` and ``mod`` are Python's floor division and remainder; by zero they are some integer, and whoever
+builds a quotient has to show that its divisor is not zero.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
+
+INT = "Int"
+BOOL = "Bool"
+
+Value: TypeAlias = int | bool
+
+
+class Term:
+    """One term. Made by the functions of this module only.
+
+    Attributes:
+        op: "const", "var", "sum", "mul", "div", "mod", "le", "eq", "and", "or", "not", "ite" or "app".
+        args: sub-terms; of a sum its atoms, whose coefficients are in ``payload``.
+        payload: a constant's value, a variable's or function's name, or (constant, coefficients) of a sum.
+        sort: ``INT`` or ``BOOL``.
+        key: text that depends on the term's structure alone; orders commutative arguments.
+    """
+
+    __slots__ = ("__weakref__", "args", "key", "op", "payload", "sort")
+
+    op: str
+    args: tuple[Term, ...]
+    payload: Any
+    sort: str
+    key: str
+
+    def __repr__(self) -> str:
+        return show(self)
+
+    @property
+    def is_const(self) -> bool:
+        """Whether the term is a literal."""
+        return self.op == "const"
+
+
+_interned: WeakValueDictionary[tuple[Any, ...], Term] = WeakValueDictionary()
+
+
+def _make(op: str, args: tuple[Term, ...], payload: Any, sort: str) -> Term:
+    table_key = (op, args, payload, sort)
+    found = _interned.get(table_key)
+    if found is not None:
+        return found
+    term = Term()
+    term.op, term.args, term.payload, term.sort = op, args, payload, sort
+    if op == "var":
+        term.key = payload
+    else:
+        text = f"{op}|{payload}|{'|'.join(a.key for a in args)}"
+        term.key = op + hashlib.blake2b(text.encode(), digest_size=9).hexdigest()
+    _interned[table_key] = term
+    return term
+
+
+def integer(value: int) -> Term:
+    """The literal of an int."""
+    return _make("const", (), int(value), INT)
+
+
+def boolean(value: bool) -> Term:
+    """The literal of a truth value."""
+    return _make("const", (), bool(value), BOOL)
+
+
+TRUE = boolean(True)
+FALSE = boolean(False)
+
+
+def variable(name: str, sort: str = INT) -> Term:
+    """A free variable."""
+    return _make("var", (), name, sort)
+
+
+def apply(name: str, args: Sequence[Term], sort: str = INT) -> Term:
+    """An uninterpreted function at some arguments: a block table, a slot map."""
+    return _make("app", tuple(args), name, sort)
+
+
+# ---- integers -----------------------------------------------------------
+
+
+def linear(term: Term) -> tuple[int, Mapping[Term, int]]:
+    """The term as ``constant + sum(coefficient * atom)``."""
+    if term.op == "const":
+        return term.payload, {}
+    if term.op == "sum":
+        constant, coefficients = term.payload
+        return constant, dict(zip(term.args, coefficients, strict=True))
+    return 0, {term: 1}
+
+
+def combination(constant: int, coefficients: Mapping[Term, int]) -> Term:
+    """``constant + sum(coefficient * atom)``, with zero coefficients dropped."""
+    items = sorted(((a, c) for a, c in coefficients.items() if c), key=lambda item: item[0].key)
+    if not items:
+        return integer(constant)
+    if constant == 0 and len(items) == 1 and items[0][1] == 1:
+        return items[0][0]
+    return _make("sum", tuple(a for a, _ in items), (constant, tuple(c for _, c in items)), INT)
+
+
+def add(*terms: Term) -> Term:
+    """The sum of the terms."""
+    constant, coefficients = 0, {}
+    for term in terms:
+        more, atoms = linear(term)
+        constant += more
+        for atom, factor in atoms.items():
+            coefficients[atom] = coefficients.get(atom, 0) + factor
+    return combination(constant, coefficients)
+
+
+def scale(factor: int, term: Term) -> Term:
+    """A constant times a term."""
+    constant, atoms = linear(term)
+    return combination(factor * constant, {a: factor * c for a, c in atoms.items()})
+
+
+def neg(term: Term) -> Term:
+    """The negative of a term."""
+    return scale(-1, term)
+
+
+def sub(a: Term, b: Term) -> Term:
+    """``a - b``."""
+    return add(a, neg(b))
+
+
+def mul(a: Term, b: Term) -> Term:
+    """The product, expanded: products of atoms are atoms themselves, whichever way they were written."""
+    (ca, atoms_a), (cb, atoms_b) = linear(a), linear(b)
+    if not atoms_a:
+        return scale(ca, b)
+    if not atoms_b:
+        return scale(cb, a)
+    constant, total = ca * cb, {}
+
+    def put(atom: Term, factor: int) -> None:
+        total[atom] = total.get(atom, 0) + factor
+
+    for atom, factor in atoms_a.items():
+        put(atom, factor * cb)
+    for atom, factor in atoms_b.items():
+        put(atom, factor * ca)
+    for x, cx in atoms_a.items():
+        for y, cy in atoms_b.items():
+            factors = [f for t in (x, y) for f in (t.args if t.op == "mul" else (t,))]
+            put(_make("mul", tuple(sorted(factors, key=lambda t: t.key)), None, INT), cx * cy)
+    return combination(constant, total)
+
+
+def div(a: Term, b: Term) -> Term:
+    """Floor division."""
+    if b.is_const and b.payload:
+        if b.payload == 1:
+            return a
+        constant, atoms = linear(a)
+        if not atoms:
+            return integer(constant // b.payload)
+        if all(c % b.payload == 0 for c in atoms.values()):
+            return combination(constant // b.payload, {t: c // b.payload for t, c in atoms.items()})
+    return _make("div", (a, b), None, INT)
+
+
+def mod(a: Term, b: Term) -> Term:
+    """Remainder of floor division."""
+    if b.is_const and b.payload:
+        constant, atoms = linear(a)
+        if all(c % b.payload == 0 for c in atoms.values()):
+            return integer(constant % b.payload)
+    return _make("mod", (a, b), None, INT)
+
+
+# ---- conditions ---------------------------------------------------------
+
+
+def le(a: Term, b: Term) -> Term:
+    """``a <= b``, kept as ``a - b <= 0``."""
+    difference = sub(a, b)
+    if difference.is_const:
+        return boolean(difference.payload <= 0)
+    return _make("le", (difference,), None, BOOL)
+
+
+def lt(a: Term, b: Term) -> Term:
+    """``a < b``, which on integers is ``a + 1 <= b``."""
+    return le(add(a, integer(1)), b)
+
+
+def eq(a: Term, b: Term) -> Term:
+    """Equality of integers, kept as ``a - b = 0``, or of conditions."""
+    if a.sort == BOOL:
+        if a.is_const or b.is_const:
+            known, other = (a, b) if a.is_const else (b, a)
+            return other if known.payload else not_(other)
+        return TRUE if a is b else _make("eq", tuple(sorted((a, b), key=lambda t: t.key)), None, BOOL)
+    difference = sub(a, b)
+    if difference.is_const:
+        return boolean(difference.payload == 0)
+    constant, atoms = linear(difference)
+    if next(iter(atoms.values())) < 0:  # one sign, so that a = b and b = a are one term
+        difference = combination(-constant, {t: -c for t, c in atoms.items()})
+    return _make("eq", (difference,), None, BOOL)
+
+
+def not_(a: Term) -> Term:
+    """Negation; of an inequality it is an inequality again."""
+    if a.is_const:
+        return boolean(not a.payload)
+    if a.op == "not":
+        return a.args[0]
+    if a.op == "le":
+        return le(integer(1), a.args[0])
+    return _make("not", (a,), None, BOOL)
+
+
+def _junction(op: str, neutral: Term, terms: Iterable[Term]) -> Term:
+    absorbing = not_(neutral)
+    parts: dict[Term, None] = {}
+    for term in terms:
+        for part in term.args if term.op == op else (term,):
+            if part is absorbing or not_(part) in parts:
+                return absorbing
+            if part is not neutral:
+                parts[part] = None
+    if len(parts) < 2:
+        return next(iter(parts), neutral)
+    return _make(op, tuple(parts), None, BOOL)
+
+
+def and_(*terms: Term) -> Term:
+    """Conjunction, in the order given."""
+    return _junction("and", TRUE, terms)
+
+
+def or_(*terms: Term) -> Term:
+    """Disjunction, in the order given."""
+    return _junction("or", FALSE, terms)
+
+
+def ite(condition: Term, then: Term, otherwise: Term) -> Term:
+    """``then`` if the condition holds, else ``otherwise``."""
+    if condition.is_const:
+        return then if condition.payload else otherwise
+    if then is otherwise:
+        return then
+    if then.sort == BOOL:
+        return and_(or_(not_(condition), then), or_(condition, otherwise))
+    return _make("ite", (condition, then, otherwise), None, INT)
+
+
+# ---- reading ------------------------------------------------------------
+
+
+def conjuncts(term: Term) -> tuple[Term, ...]:
+    """The parts of a conjunction, or the term alone."""
+    return term.args if term.op == "and" else (term,)
+
+
+def walk(*roots: Term) -> Iterator[Term]:
+    """Every sub-term once, arguments before what uses them, in a deterministic order."""
+    seen: set[int] = set()
+    for root in roots:
+        stack: list[tuple[Term, bool]] = [(root, False)]
+        while stack:
+            term, expanded = stack.pop()
+            if expanded:
+                yield term
+            elif id(term) not in seen:
+                seen.add(id(term))
+                stack.append((term, True))
+                stack.extend((arg, False) for arg in reversed(term.args))
+
+
+def free_variables(*roots: Term) -> list[Term]:
+    """The free variables in order of first appearance."""
+    return [t for t in walk(*roots) if t.op == "var"]
+
+
+def _evaluate_sum(term: Term, values: Sequence[Value]) -> int:
+    constant, coefficients = term.payload
+    return constant + sum(c * v for c, v in zip(coefficients, values, strict=True))
+
+
+def _product(values: Sequence[Value]) -> int:
+    result = 1
+    for value in values:
+        result *= value
+    return result
+
+
+_EVALUATE: Mapping[str, Callable[[Sequence[Any]], Value]] = {
+    "mul": _product,
+    "div": lambda v: v[0] // v[1],
+    "mod": lambda v: v[0] % v[1],
+    "le": lambda v: v[0] <= 0,
+    "eq": lambda v: v[0] == 0 if len(v) == 1 else v[0] == v[1],
+    "and": all,
+    "or": any,
+    "not": lambda v: not v[0],
+    "ite": lambda v: v[1] if v[0] else v[2],
+}
+
+
+def evaluate(
+    root: Term, values: Mapping[str, Value], functions: Mapping[str, Callable[..., Value]] | None = None
+) -> Value:
+    """The term's value, computed by Python.
+
+    Args:
+        root: the term.
+        values: value of each free variable by name.
+        functions: Python function of each uninterpreted function by name.
+
+    Raises:
+        KeyError: a variable or function without a value.
+        ZeroDivisionError: a quotient by zero anywhere in the term.
+    """
+    results: dict[Term, Value] = {}
+    for term in walk(root):
+        inputs = [results[a] for a in term.args]
+        if term.op == "const":
+            results[term] = term.payload
+        elif term.op == "var":
+            results[term] = values[term.payload]
+        elif term.op == "app":
+            results[term] = (functions or {})[term.payload](*inputs)
+        elif term.op == "sum":
+            results[term] = _evaluate_sum(term, inputs)
+        else:
+            results[term] = _EVALUATE[term.op](inputs)
+    return results[root]
+
+
+_INFIX = {"div": " // ", "mod": " % ", "mul": "*", "and": " and ", "or": " or "}
+
+
+def show(term: Term) -> str:  # noqa: PLR0911  (one a kind of term)
+    """The term as a person writes it."""
+    if term.op == "const":
+        return str(term.payload)
+    if term.op == "var":
+        return term.payload
+    if term.op in {"le", "eq"} and len(term.args) == 1:
+        return _show_relation(term)
+    parts = [show(a) for a in term.args]
+    if term.op == "sum":
+        constant, coefficients = term.payload
+        shown = [p if c == 1 else f"{c}*{p}" for p, c in zip(parts, coefficients, strict=True)]
+        return "(" + " + ".join([*shown, *([str(constant)] if constant else [])]).replace("+ -", "- ") + ")"
+    if term.op in _INFIX:
+        return "(" + _INFIX[term.op].join(parts) + ")"
+    if term.op == "not":
+        return f"not {parts[0]}"
+    if term.op == "ite":
+        return f"({parts[1]} if {parts[0]} else {parts[2]})"
+    return f"{term.payload}({', '.join(parts)})" if term.op == "app" else f"({parts[0]} == {parts[1]})"
+
+
+def _show_relation(term: Term) -> str:
+    """``a - b <= 0`` with the negative part moved to the right."""
+    constant, atoms = linear(term.args[0])
+    left = combination(max(constant, 0), {t: c for t, c in atoms.items() if c > 0})
+    right = combination(max(-constant, 0), {t: -c for t, c in atoms.items() if c < 0})
+    sign = "<=" if term.op == "le" else "=="
+    return " ".join(
+        [
+            show(left).removeprefix("(").removesuffix(")") if left.op == "sum" else show(left),
+            sign,
+            show(right).removeprefix("(").removesuffix(")") if right.op == "sum" else show(right),
+        ]
+    )
