@@ -1,0 +1,149 @@
+"""Checks a JSON value against one of the schemas in ``schemas/``.
+
+The schemas are JSON Schema (draft 2020-12), of which this reads the part they use; a keyword outside that part
+is refused rather than ignored. Everything the schemas say is enforced, nothing else is: they are the one
+place where the stored form is described.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from kvproof.reports.errors import DamagedReportError
+
+JsonObject = dict[str, Any]
+
+SCHEMA_FOLDER = Path(__file__).parent / "schemas"
+
+_ANNOTATIONS = frozenset({"$schema", "$id", "$defs", "title", "description"})
+
+_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "object": lambda v: isinstance(v, dict),
+    "array": lambda v: isinstance(v, list),
+    "string": lambda v: isinstance(v, str),
+    "boolean": lambda v: isinstance(v, bool),
+    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
+    "number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
+    "null": lambda v: v is None,
+}
+
+
+@functools.cache
+def load_schema(name: str) -> JsonObject:
+    """A schema by file name ("finding.v1.json")."""
+    return cast("JsonObject", json.loads((SCHEMA_FOLDER / name).read_text(encoding="utf-8")))
+
+
+def check(value: Any, schema: str) -> None:
+    """Check a decoded JSON value against a schema.
+
+    Args:
+        value: the value.
+        schema: file name of the schema.
+
+    Raises:
+        DamagedReportError: it does not conform; the message names the first field at fault.
+    """
+    for fault in _faults(value, load_schema(schema), schema, "$"):
+        raise DamagedReportError(fault)
+
+
+def _faults(value: Any, rule: JsonObject, document: str, at: str) -> Iterator[str]:
+    """Each way in which a value breaks a rule, as a sentence that names the field (``$.results[3].verdict``)."""
+    for keyword, argument in rule.items():
+        if keyword in _ANNOTATIONS:
+            continue
+        handler = _KEYWORDS.get(keyword)
+        if handler is None:
+            raise NotImplementedError(f"schema {document} uses {keyword!r} at {at}, which is not read")
+        yield from handler(value, argument, rule, document, at)
+
+
+def _reference(value: Any, argument: Any, _rule: JsonObject, document: str, at: str) -> Iterator[str]:
+    file, _, pointer = str(argument).partition("#")
+    file = file or document
+    target = load_schema(file)
+    for part in pointer.strip("/").split("/"):
+        target = target[part] if part else target
+    yield from _faults(value, target, file, at)
+
+
+def _type(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
+    names = cast("list[str]", argument if isinstance(argument, list) else [argument])
+    if not any(_TYPES[name](value) for name in names):
+        yield f"{at} must be {' or '.join(names)}, got {_shown(value)}"
+
+
+def _const(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
+    if value != argument or isinstance(value, bool) != isinstance(argument, bool):
+        yield f"{at} must be {argument!r}, got {_shown(value)}"
+
+
+def _enum(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
+    if value not in argument:
+        yield f"{at} must be one of {', '.join(argument)}, got {_shown(value)}"
+
+
+def _pattern(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
+    if isinstance(value, str) and not re.search(argument, value):
+        yield f"{at} must match {argument}, got {_shown(value)}"
+
+
+def _minimum(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
+    if _TYPES["number"](value) and not value >= argument:
+        yield f"{at} must be at least {argument}, got {_shown(value)}"
+
+
+def _required(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (f"{at} lacks {name!r}" for name in argument if name not in value)
+
+
+def _properties(value: Any, argument: Any, _rule: JsonObject, document: str, at: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, rule in cast("JsonObject", argument).items():
+            if name in value:
+                yield from _faults(value[name], rule, document, f"{at}.{name}")
+
+
+def _others(value: Any, argument: Any, rule: JsonObject, document: str, at: str) -> Iterator[str]:
+    if not isinstance(value, dict):
+        return
+    known = cast("JsonObject", rule.get("properties", {}))
+    for name, item in cast("JsonObject", value).items():
+        if name in known or argument is True:
+            continue
+        if argument is False:
+            yield f"{at} has an unknown field {name!r}"
+        else:
+            yield from _faults(item, argument, document, f"{at}.{name}")
+
+
+def _items(value: Any, argument: Any, _rule: JsonObject, document: str, at: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for place, item in enumerate(cast("list[Any]", value)):
+            yield from _faults(item, argument, document, f"{at}[{place}]")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+_KEYWORDS: Mapping[str, Callable[[Any, Any, JsonObject, str, str], Iterator[str]]] = {
+    "$ref": _reference,
+    "type": _type,
+    "const": _const,
+    "enum": _enum,
+    "pattern": _pattern,
+    "minimum": _minimum,
+    "required": _required,
+    "properties": _properties,
+    "additionalProperties": _others,
+    "items": _items,
+}
