@@ -27,8 +27,11 @@ T = TypeVar("T")
 class Chooser(Protocol):
     """Supplies the free values of a statement."""
 
-    def integer(self, name: str, low: IndexValue, high: IndexValue) -> IndexValue:
-        """An integer with ``low <= value <= high``. An empty range makes the case vacuous."""
+    def integer(self, name: str, low: IndexValue, high: IndexValue, few: IndexValue | None = None) -> IndexValue:
+        """An integer with ``low <= value <= high``. An empty range makes the case vacuous.
+
+        ``few`` is for ranges too long to enumerate: an enumeration stops there, and most draws do.
+        """
         ...
 
     def pick(self, name: str, options: Sequence[T]) -> T:

@@ -62,7 +62,7 @@ class ConcreteChooser:
     values: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     events: set[str] = field(default_factory=set[str])
 
-    def _integer(self, name: str, low: int, high: int) -> int:
+    def _integer(self, name: str, low: int, high: int, few: int) -> int:
         raise NotImplementedError
 
     def _position(self, name: str, options: Sequence[Any]) -> int:
@@ -75,12 +75,12 @@ class ConcreteChooser:
         if name in self.values:
             raise ValueError(f"a statement chose {name!r} twice; every choice needs a name of its own")
 
-    def integer(self, name: str, low: int, high: int) -> int:
-        """An integer with ``low <= value <= high``."""
+    def integer(self, name: str, low: int, high: int, few: int | None = None) -> int:
+        """An integer with ``low <= value <= high``; up to ``few`` where that is meant to be enough."""
         self._new(name)
         if low > high:
             self._vacuous(f"{name} has no value: {low} > {high}")
-        value = self._integer(name, int(low), int(high))
+        value = self._integer(name, int(low), int(high), int(high if few is None else max(low, min(few, high))))
         self.values[name] = value
         return value
 
@@ -135,13 +135,15 @@ class DrawChooser(ConcreteChooser):
     draw: Callable[[st.SearchStrategy[Any]], Any] = field(kw_only=True)
     _drawn: list[int] = field(default_factory=list[int], init=False)
 
-    def _integer(self, name: str, low: int, high: int) -> int:  # noqa: ARG002
+    def _integer(self, name: str, low: int, high: int, few: int) -> int:  # noqa: ARG002
         if low == high:
             return low
         near = sorted(
             {v + d for v in self._drawn for d in range(-NEAR_STEPS, NEAR_STEPS + 1) if low <= v + d <= high}
         )
-        anywhere = st.integers(low, high)
+        anywhere = st.integers(low, few)
+        if few < high:
+            anywhere = st.one_of(anywhere, anywhere, st.integers(low, high))
         # The plain draw comes first, since hypothesis shrinks towards the first alternative.
         value = self.draw(st.one_of(anywhere, anywhere, st.sampled_from(near)) if near else anywhere)
         self._drawn.append(value)
@@ -171,7 +173,7 @@ class ReplayChooser(ConcreteChooser):
             known = ", ".join(self.given)
             raise ValueError(f"no value for {name!r}, which the statement chooses; given: {known}") from None
 
-    def _integer(self, name: str, low: int, high: int) -> int:
+    def _integer(self, name: str, low: int, high: int, few: int) -> int:  # noqa: ARG002
         value = self._given(name)
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"{name} must be an integer, got {value!r}")
@@ -202,8 +204,8 @@ class EnumerateChooser(ConcreteChooser):
         self._depth += 1
         return place
 
-    def _integer(self, name: str, low: int, high: int) -> int:  # noqa: ARG002
-        return low + self._place(high - low + 1)
+    def _integer(self, name: str, low: int, high: int, few: int) -> int:  # noqa: ARG002
+        return low + self._place(few - low + 1)
 
     def _position(self, name: str, options: Sequence[Any]) -> int:  # noqa: ARG002
         return self._place(len(options))
