@@ -1,0 +1,1 @@
+"""The ``kvproof`` command. One module of commands/ is one subcommand and registers itself."""

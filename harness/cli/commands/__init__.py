@@ -1,0 +1,1 @@
+"""The subcommands: every module here is imported and registers its own."""
