@@ -54,3 +54,26 @@ class Device(Protocol):
 
 class DeviceError(RuntimeError):
     """A launch failed on a device: it raised, did not compile, or made an illegal access."""
+
+
+class AccessError(DeviceError):
+    """A kernel touched memory that it must not.
+
+    Attributes:
+        kind: "out of bounds" (outside every argument's storage) or "collision" (two programs, or two lanes of
+            one store with different values, wrote one element).
+        tensor: the argument concerned (for out of bounds, the nearest); empty if none is near.
+        element: storage element of that argument; for out of bounds it may be negative or past the end.
+        programs: the programs concerned.
+    """
+
+    def __init__(self, kind: str, tensor: str, element: int, programs: tuple[tuple[int, ...], ...], detail: str):
+        self.kind = kind
+        self.tensor = tensor
+        self.element = element
+        self.programs = programs
+        super().__init__(detail)
+
+
+class DeviceLostError(DeviceError):
+    """The device cannot be used any more in this process: an illegal access has broken its context."""

@@ -1,5 +1,6 @@
 """The vocabulary in which contracts and cases are written."""
 
+from kvproof.models.contract.binding import bind
 from kvproof.models.contract.contract import (
     Access,
     Arguments,
@@ -30,6 +31,7 @@ __all__ = [
     "Tensor",
     "TensorValue",
     "Tolerance",
+    "bind",
     "broken_clauses",
     "contiguous",
     "expected_buffers",

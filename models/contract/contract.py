@@ -202,14 +202,21 @@ class Contract:
         return tuple(a for a in self.accesses if a.mode != "read")
 
 
+def _array(value: TensorValue) -> npt.NDArray[Any]:
+    return value.array.astype(np.int64) if value.dtype == "int32" else value.array
+
+
 class ConcreteArguments:
-    """Arguments of one case: arrays for tensors, values for the rest, and the dimension names of the shapes."""
+    """Arguments of one case: arrays for tensors, values for the rest, and the dimension names of the shapes.
+
+    Index tensors come widened to int64: a formula over them must not wrap as a 32-bit kernel would.
+    """
 
     def __init__(self, contract: Contract, values: Mapping[str, Any], dims: Mapping[str, int]) -> None:
         self._values: dict[str, Any] = dict(dims)
         for argument in contract.arguments:
             value = values[argument.name]
-            self._values[argument.name] = value.array if isinstance(value, TensorValue) else value
+            self._values[argument.name] = _array(value) if isinstance(value, TensorValue) else value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
