@@ -75,7 +75,7 @@ class Needs:
 class Body(Protocol):
     """``slip`` is 0, or 1 in the twin, which weakens one premise or tightens one bound by one step."""
 
-    def __call__(self, system: Any, choose: Chooser, slip: int = 0) -> Condition: ...
+    def __call__(self, system: Any, /, choose: Chooser, slip: int = 0) -> Condition: ...
 
 
 @dataclass(frozen=True)

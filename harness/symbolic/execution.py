@@ -52,22 +52,22 @@ class Execution:
     """The state of one run.
 
     Args:
-        decisions: values of the truth tests that the run replays, in order.
-        feasible: consulted where the run branches.
-        limit: most truth tests on one path.
+        decisions: the branches that the run replays, in order: 0 or 1 for a truth test, else a picked place.
+        feasible: consulted where a truth test splits the run.
+        limit: most branches on one path.
 
     Attributes:
         premises: what holds on this path.
         obligations: what has to be shown, in the order met.
-        decisions: every truth test of this run.
-        untried: for each branch newly met, the decisions that lead to its other side.
+        decisions: every branch of this run.
+        untried: for each branch newly met, the decisions that lead to its other sides.
     """
 
-    def __init__(self, decisions: tuple[bool, ...], feasible: Feasible, limit: int = 64) -> None:
+    def __init__(self, decisions: tuple[int, ...], feasible: Feasible, limit: int = 64) -> None:
         self.premises: list[Term] = []
         self.obligations: list[Obligation] = []
-        self.decisions: list[bool] = []
-        self.untried: list[tuple[bool, ...]] = []
+        self.decisions: list[int] = []
+        self.untried: list[tuple[int, ...]] = []
         self._replay = decisions
         self._feasible = feasible
         self._limit = limit
@@ -127,19 +127,31 @@ class Execution:
             return True
         if self.knows(not_(condition)):
             return False
-        if len(self.decisions) >= self._limit:
-            raise PathBudgetError(f"more than {self._limit} branches on one path")
-        depth = len(self.decisions)
-        value = self._replay[depth] if depth < len(self._replay) else self._branch(condition)
-        self.decisions.append(value)
+        replayed = self._replayed()
+        value = self._branch(condition) if replayed is None else bool(replayed)
+        self.decisions.append(int(value))
         self.assume(condition if value else not_(condition))
         return value
+
+    def pick(self, count: int) -> int:
+        """A place among ``count`` alternatives, each taken by a run of its own."""
+        replayed = self._replayed()
+        if replayed is None:
+            self.untried += [(*self.decisions, place) for place in range(1, count)]
+        self.decisions.append(replayed or 0)
+        return replayed or 0
+
+    def _replayed(self) -> int | None:
+        depth = len(self.decisions)
+        if depth >= self._limit:
+            raise PathBudgetError(f"more than {self._limit} branches on one path")
+        return self._replay[depth] if depth < len(self._replay) else None
 
     def _branch(self, condition: Term) -> bool:
         can_hold = self._feasible((*self.premises, condition))
         can_fail = self._feasible((*self.premises, not_(condition)))
         if can_hold and can_fail:
-            self.untried.append((*self.decisions, False))
+            self.untried.append((*self.decisions, 0))
         if not can_hold and not can_fail:
             raise VacuousPath("the premises contradict each other")
         return can_hold

@@ -1,0 +1,134 @@
+"""Obligations to queries, and queries to solvers: what is asked, of whom, and what is done with the answers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kvproof.harness.solve.backends import Backend
+from kvproof.harness.solve.query import Answer, Budget, Outcome, Query
+from kvproof.harness.solve.smtlib import Script, script
+from kvproof.harness.solve.term import Term, and_, evaluate
+from kvproof.harness.symbolic import Obligation
+
+
+@dataclass(frozen=True)
+class Group:
+    """Obligations answered by one query: the same premises, apart from each other's goals.
+
+    Attributes:
+        obligations: one or more.
+        query: whether all of them follow.
+    """
+
+    obligations: tuple[Obligation, ...]
+    query: Query
+
+    @property
+    def name(self) -> str:
+        """What it shows."""
+        first = self.obligations[0]
+        if first.kind == "require":
+            return f"{len(self.obligations)} argument checks" if len(self.obligations) > 1 else first.name
+        return first.name
+
+    @property
+    def kind(self) -> str:
+        """ "require", "lemma" or "claim"."""
+        return self.obligations[0].kind
+
+    def broken(self, values: dict[str, int | bool]) -> Obligation | None:
+        """The first obligation that the values contradict."""
+        for obligation in self.obligations:
+            if not _holds(obligation.goal, values):
+                return obligation
+        return None
+
+
+def _holds(goal: Term, values: dict[str, int | bool]) -> bool:
+    try:
+        return bool(evaluate(goal, values))
+    except ZeroDivisionError:
+        return False
+
+
+def grouped(obligations: Sequence[Obligation]) -> Iterator[Group]:
+    """Argument checks without an assumption between them go into one query; lemmas and claims have their own."""
+    waiting: list[Obligation] = []
+    known: set[Term] = set()
+    for obligation in obligations:
+        joins = waiting and obligation.kind == "require" and set(obligation.premises) <= known
+        if waiting and not joins:
+            yield _group(waiting)
+            waiting = []
+        if not waiting:
+            known = set(obligation.premises)
+        known.add(obligation.goal)
+        known.update(obligation.goal.args if obligation.goal.op == "and" else ())
+        waiting.append(obligation)
+        if obligation.kind != "require":
+            yield _group(waiting)
+            waiting = []
+    if waiting:
+        yield _group(waiting)
+
+
+def _group(obligations: list[Obligation]) -> Group:
+    goal = and_(*(o.goal for o in obligations))
+    return Group(tuple(obligations), Query(obligations[0].premises, goal))
+
+
+@dataclass
+class Solvers:
+    """Solvers with their budget, and the answers they have given in this process.
+
+    Attributes:
+        backends: the solvers; the first one also finds counterexamples and decides branches.
+        budget: what one query may cost each of them.
+        asked: queries put to a solver.
+        reused: queries answered from memory, since another obligation had the same text.
+    """
+
+    backends: Sequence[Backend]
+    budget: Budget = field(default_factory=Budget)
+    asked: int = 0
+    reused: int = 0
+    _answers: dict[tuple[str, str], Answer] = field(default_factory=dict[tuple[str, str], Answer])
+
+    def all(self, query: Query) -> list[Answer]:
+        """Each solver's answer."""
+        return [self.ask(query, backend) for backend in self.backends]
+
+    def ask(self, query: Query, backend: Backend | None = None) -> Answer:
+        """One solver's answer (the first one's by default).
+
+        Products are first taken as opaque, which is cheap and enough where lemmas say all that is needed of
+        them; if that does not prove the goal, the full arithmetic decides.
+        """
+        backend = backend or self.backends[0]
+        text = script(query, opaque=True)
+        answer = self._solve(text, backend)
+        if text.opaque and answer.outcome is not Outcome.UNSAT:
+            answer = self._solve(script(query), backend)
+        return answer
+
+    def feasible(self, premises: tuple[Term, ...]) -> bool:
+        """Whether premises may hold together: False only if they provably cannot."""
+        return self.ask(Query(premises)).outcome is not Outcome.UNSAT
+
+    def _solve(self, text: Script, backend: Backend) -> Answer:
+        key = (backend.name, text_hash(text.text))
+        found = self._answers.get(key)
+        if found is not None:
+            self.reused += 1
+            return found
+        self.asked += 1
+        answer = backend.solve(text, self.budget)
+        self._answers[key] = answer
+        return answer
+
+
+def text_hash(text: str) -> str:
+    """Hash of a normalised query."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,151 @@
+"""Symbolic execution of a statement: every path through its body, with what each has to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from kvproof.harness.prove.subject import Subject
+from kvproof.harness.solve.term import FALSE, Term, integer, le, variable
+from kvproof.harness.symbolic import (
+    Execution,
+    Obligation,
+    PathBudgetError,
+    SymInt,
+    UnsupportedError,
+    VacuousPath,
+    condition_term,
+    index_term,
+)
+from kvproof.harness.symbolic.execution import Feasible
+from kvproof.models.errors import LayoutError
+from kvproof.models.index import Condition, IndexValue
+from kvproof.properties.statement import Statement
+
+T = TypeVar("T")
+
+MAX_PATHS = 4096
+
+
+@dataclass
+class ProofChooser:
+    """Chooser of a proof: integers are symbolic, each option of a pick is a path of its own.
+
+    Attributes:
+        execution: the run.
+        picks: options picked so far, by name.
+        names: integers chosen so far, in order.
+    """
+
+    execution: Execution
+    picks: dict[str, Any] = field(default_factory=dict[str, Any])
+    names: list[str] = field(default_factory=list[str])
+
+    def integer(self, name: str, low: IndexValue, high: IndexValue, few: IndexValue | None = None) -> IndexValue:
+        """A symbolic integer within the range. ``few`` is for enumerations only: a proof covers the range."""
+        del few
+        if name in self.names or name in self.picks:
+            raise ValueError(f"a statement chose {name!r} twice; every choice needs a name of its own")
+        self.names.append(name)
+        value = variable(name)
+        self.execution.assume(le(index_term(low), value))
+        self.execution.assume(le(value, index_term(high)))
+        return SymInt(value)
+
+    def pick(self, name: str, options: Sequence[T]) -> T:
+        """One option here, each other one on a path of its own."""
+        if not options:
+            raise VacuousPath(f"{name} has no option")
+        option = options[self.execution.pick(len(options))]
+        self.picks[name] = option
+        return option
+
+    def assume(self, condition: Condition) -> None:
+        """A further premise."""
+        self.execution.assume(condition_term(condition))
+
+    def accepted(self, build: Callable[[], T]) -> T:
+        """What ``build`` makes, for all arguments that it accepts."""
+        try:
+            with self.execution.assuming():
+                return build()
+        except LayoutError as error:
+            raise VacuousPath(str(error)) from error
+
+    def lemma(self, name: str, condition: Condition) -> None:
+        """An obligation, usable from here on."""
+        self.execution.oblige("lemma", name, condition_term(condition))
+
+    def event(self, name: str, happened: Condition = True) -> None:
+        """Nothing: a proof covers every case, and its vacuity check shows that there is one."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """One path through a statement's body.
+
+    Attributes:
+        picks: options picked, by name.
+        names: names of all free values: sizes, then integers in order of choice.
+        premises: what holds at its end.
+        obligations: what it has to show, in order.
+        vacuous: why nothing is claimed of it; empty normally.
+    """
+
+    picks: dict[str, Any]
+    names: tuple[str, ...]
+    premises: tuple[Term, ...]
+    obligations: tuple[Obligation, ...]
+    vacuous: str = ""
+
+    @property
+    def label(self) -> str:
+        """The picks as text."""
+        return ", ".join(f"{name} = {option}" for name, option in self.picks.items())
+
+
+def explore(subject: Subject, statement: Statement, feasible: Feasible, slip: int = 0) -> Iterator[Path]:
+    """Every path through a statement on a subject.
+
+    Raises:
+        UnsupportedError: the code did something that has no symbolic meaning, or branches too often.
+    """
+    waiting: list[tuple[int, ...]] = [()]
+    count = 0
+    while waiting:
+        count += 1
+        if count > MAX_PATHS:
+            raise PathBudgetError(f"more than {MAX_PATHS} paths")
+        execution = Execution(waiting.pop(), feasible)
+        yield _run(subject, statement, execution, slip)
+        waiting += reversed(execution.untried)
+
+
+def _run(subject: Subject, statement: Statement, execution: Execution, slip: int) -> Path:
+    chooser = ProofChooser(execution)
+    vacuous = ""
+    with execution.active():
+        try:
+            system = chooser.accepted(lambda: subject.build(_sizes(subject, execution)))
+            execution.oblige("claim", "claim", condition_term(statement.body(system, chooser, slip)))
+        except VacuousPath as left:
+            vacuous = str(left)
+        except LayoutError as error:
+            # The code refuses whatever the values: that this point is never reached has to be shown.
+            execution.obligations.append(Obligation("require", str(error), tuple(execution.premises), FALSE))
+        except UnsupportedError:
+            raise
+        except (TypeError, ZeroDivisionError, RecursionError) as error:
+            raise UnsupportedError(f"{type(error).__name__}: {error}") from error
+    names = (*subject.sizes, *chooser.names)
+    return Path(chooser.picks, names, tuple(execution.premises), tuple(execution.obligations), vacuous)
+
+
+def _sizes(subject: Subject, execution: Execution) -> dict[str, IndexValue]:
+    sizes: dict[str, IndexValue] = {}
+    for name in subject.sizes:
+        value = variable(name)
+        execution.assume(le(integer(0), value))
+        sizes[name] = SymInt(value)
+    return sizes

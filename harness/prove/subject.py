@@ -1,0 +1,46 @@
+"""What a statement is proved of: a layout whose sizes are free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kvproof.models.deepseek_v4 import ModelConfig
+from kvproof.models.index import IndexValue
+
+SIZES = ("num_blocks", "num_slots", "plane_rows", "slot_positions")
+"""Free sizes of a real configuration's pool. A plane above what the counts need leaves a gap; one with fewer
+slots than ``slot_positions`` takes its numbering from a larger one."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A family of systems.
+
+    Attributes:
+        name: shown in reports.
+        system: kind of system, as statements name it ("row-space").
+        sizes: names of the free sizes, all not negative.
+        build: makes the system from the sizes, which may be symbolic.
+        describe: JSON values that make the subject again, for a finding.
+        assumptions: what a PASS assumes beyond what the constructor accepts.
+    """
+
+    name: str
+    system: str
+    sizes: tuple[str, ...]
+    build: Callable[[Mapping[str, IndexValue]], Any]
+    describe: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    assumptions: tuple[str, ...] = ()
+
+
+def config_subject(config: ModelConfig) -> Subject:
+    """The pool of a configuration, at every capacity and numbering."""
+    return Subject(
+        name=config.name,
+        system="row-space",
+        sizes=SIZES,
+        build=lambda sizes: config.geometry(*(sizes[name] for name in SIZES)),
+        describe={"config": asdict(config)},
+    )
