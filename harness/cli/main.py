@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 DEBUG_VARIABLE = "KVPROOF_DEBUG"
 
-# typer brings a click of its own from some release on; either way the base of its errors is a base of BadParameter.
+# typer brings a click of its own from some release on; either way BadParameter descends from its base error.
 _ClickError: type[Exception] = next(b for b in typer.BadParameter.__mro__ if b.__name__ == "ClickException")
 
 

@@ -1,0 +1,35 @@
+"""``kvproof fuzz``: the half of verify that runs cases."""
+
+from __future__ import annotations
+
+from kvproof.harness.cli import options
+from kvproof.harness.cli.registry import command
+
+
+@command("fuzz")
+def fuzz(
+    config: options.Configs = None,
+    device: options.Device = options.DEFAULT_DEVICE,
+    budget: options.Budget = options.DEFAULT_BUDGET,
+    seed: options.Seed = options.DEFAULT_SEED,
+    kv: options.Kv = None,
+    draft: options.Draft = None,
+    draft_tokens: options.DraftTokens = None,
+    block_size: options.BlockSize = None,
+    json_file: options.JsonFile = None,
+    junit_file: options.JunitFile = None,
+) -> None:
+    """Run drawn cases: every statement, and every kernel on each device that is here.
+
+    The whole of each buffer is compared, so a stray write anywhere is seen. A fault is shrunk, kept, and can be
+    replayed.
+
+    \b
+    Examples:
+      kvproof fuzz --budget 5m
+      kvproof fuzz --config v4-flash-mtp1 --device interpret --seed 3
+    """
+    from kvproof.harness.cli.execute import Choice, execute
+
+    choice = Choice(config, kv, draft, draft_tokens, block_size, device, budget, seed)
+    execute(choice.plan("fuzz", proving=False, fuzzing=True), json_file=json_file, junit_file=junit_file)

@@ -1,0 +1,173 @@
+"""What a run prints at its end: a table of configuration x property, counts, reasons, and how to replay faults."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from kvproof.reports.finding import Finding, canonical_json
+from kvproof.reports.record import Record
+from kvproof.reports.result import Result
+from kvproof.reports.verdict import Status, combine
+
+_STYLES = {
+    Status.PASS: "green",
+    Status.FAIL: "bold red",
+    Status.UNKNOWN: "yellow",
+    Status.UNSUPPORTED: "magenta",
+    Status.NOT_RUN: "dim",
+}
+
+_PROOF_ENGINES = frozenset({"prove", "enumerate"})
+
+
+@dataclass
+class _Row:
+    """The results of one property on one subject."""
+
+    proofs: list[Result] = field(default_factory=list[Result])
+    runs: list[Result] = field(default_factory=list[Result])
+
+    def add(self, result: Result) -> None:
+        (self.proofs if result.engine in _PROOF_ENGINES else self.runs).append(result)
+
+
+def print_summary(record: Record, planned: int, console: Console) -> None:
+    """Print a run.
+
+    Args:
+        record: the run.
+        planned: checks that it was to make.
+        console: where to.
+    """
+    console.print(_table(record.results))
+    _print_counts(record, console)
+    _print_reasons(record.results, console)
+    _print_assumptions(record.results, console)
+    _print_findings(record.results, console)
+    _print_where(record, console)
+    if not record.complete:
+        console.print(
+            f"[bold yellow]stopped early: {len(record.results)} of {planned} checks were made[/bold yellow]; "
+            "the others are not counted as anything"
+        )
+
+
+def print_replay(finding: Finding, result: Result, console: Console) -> None:
+    """Print what became of a finding when its case ran again."""
+    state = {Status.PASS: "the fault is gone", Status.FAIL: "the fault is still there"}.get(
+        result.verdict.status, "the case could not be run to an answer"
+    )
+    style = _STYLES[result.verdict.status]
+    where = f" on {finding.device}" if finding.device else ""
+    console.print(f"finding {finding.id}: {escape(finding.property_name)}{where}, {escape(finding.subject)}")
+    console.print(f"  states  {escape(finding.words)}")
+    console.print(f"  case    {escape(canonical_json(dict(finding.case)))}")
+    console.print(f"  then    {escape(finding.message)}")
+    for now in result.findings:
+        console.print(f"  now     {escape(now.message)}")
+        if now.expected or now.got:
+            console.print(f"          expected {escape(now.expected)}, got {escape(now.got)}")
+    reason = f": {escape(result.verdict.reason)}" if result.verdict.reason else ""
+    console.print(f"[{style}]{result.verdict.status}[/] {state}{reason}")
+
+
+def label(result: Result) -> str:
+    """The property, and the device where one matters."""
+    return f"{result.property_name} on {result.device}" if result.device else result.property_name
+
+
+def _table(results: Sequence[Result]) -> Table:
+    rows: dict[tuple[str, str], _Row] = {}
+    for result in results:
+        rows.setdefault((result.subject, label(result)), _Row()).add(result)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("configuration", "property", "proof", "fuzz"):
+        table.add_column(name, overflow="fold")
+    for name in ("queries", "cases", "time"):
+        table.add_column(name, justify="right")
+    shown = ""
+    for (subject, name), row in sorted(rows.items(), key=lambda item: list(rows).index((item[0][0], item[0][1]))):
+        if shown and subject != shown:
+            table.add_section()
+        table.add_row(
+            subject if subject != shown else "",
+            escape(name),
+            _status(row.proofs),
+            _status(row.runs),
+            _total(row.proofs),
+            _total(row.runs),
+            f"{sum(result.seconds for result in [*row.proofs, *row.runs]):.2f} s",
+        )
+        shown = subject
+    return table
+
+
+def _status(results: Sequence[Result]) -> str:
+    if not results:
+        return ""
+    status = combine(result.verdict for result in results).status
+    return f"[{_STYLES[status]}]{status}[/]"
+
+
+def _total(results: Sequence[Result]) -> str:
+    return f"{sum(result.cases for result in results):,}" if results else ""
+
+
+def _print_counts(record: Record, console: Console) -> None:
+    for name, results in (
+        ("proofs", [r for r in record.results if r.engine in _PROOF_ENGINES]),
+        ("fuzzing", [r for r in record.results if r.engine not in _PROOF_ENGINES]),
+    ):
+        if results:
+            counts = Counter(result.verdict.status for result in results)
+            each = ", ".join(f"[{_STYLES[status]}]{counts[status]} {status}[/]" for status in Status)
+            what = "queries" if name == "proofs" else "cases"
+            cases, seconds = sum(r.cases for r in results), sum(r.seconds for r in results)
+            console.print(f"{name + ':':9}{each}; {cases:,} {what} in {seconds:.1f} s")
+
+
+def _print_reasons(results: Iterable[Result], console: Console) -> None:
+    reasons: dict[tuple[Status, str], list[str]] = {}
+    for result in results:
+        if result.verdict.status is not Status.PASS:
+            where = f"{label(result)} ({result.subject})"
+            reasons.setdefault((result.verdict.status, result.verdict.reason), []).append(where)
+    for (status, reason), places in sorted(reasons.items(), key=lambda item: list(Status).index(item[0][0])):
+        shown = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
+        console.print(f"[{_STYLES[status]}]{status}[/] {escape(shown)}: {escape(reason)}")
+
+
+def _print_assumptions(results: Iterable[Result], console: Console) -> None:
+    proved = [r for r in results if r.engine in _PROOF_ENGINES and r.verdict.passed]
+    assumptions = dict.fromkeys(text for result in proved for text in result.verdict.assumptions)
+    for text in assumptions:
+        console.print(f"proved under: {escape(text)}")
+
+
+def _print_findings(results: Iterable[Result], console: Console) -> None:
+    findings = {finding.id: finding for result in results for finding in result.findings}
+    for finding in findings.values():
+        name, subject = escape(finding.property_name), escape(finding.subject)
+        console.print(f"\n[bold red]{name}[/] on {subject}: {escape(finding.message)}")
+        if finding.expected or finding.got:
+            console.print(f"  expected {escape(finding.expected)}, got {escape(finding.got)}")
+        console.print(f"  again: kvproof replay {finding.id}")
+
+
+def _print_where(record: Record, console: Console) -> None:
+    for device in record.devices:
+        state = "ran" if device.available else "not run"
+        console.print(f"device {device.name}: {state}, {escape(device.detail)}")
+    versions = ", ".join(
+        f"{name} {value}" for name, value in record.versions.items() if value and name != "kvproof"
+    )
+    seed = "" if record.seed is None else f"seed {record.seed}; "
+    commit = record.commit[:12] + ("+dirty" if record.commit.endswith("+dirty") else "")
+    console.print(f"kvproof {record.versions.get('kvproof') or '(source tree)'} {commit}; {seed}{versions}")
