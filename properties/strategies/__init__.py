@@ -1,0 +1,1 @@
+"""Hypothesis strategies: layouts, batches, and the cases of each kernel."""

@@ -1,0 +1,91 @@
+"""A kernel's case as the fuzzer draws it, and what each kernel's property needs to have seen.
+
+A module of ``properties/strategies/kernels/`` registers one property for one kernel of kernels/.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+
+from kvproof.models.contract import STORAGE_DTYPES, Access, Arguments
+from kvproof.models.deepseek_v4 import ModelConfig
+from kvproof.properties.statement import Needs
+
+
+@dataclass(frozen=True)
+class Case:
+    """One launch.
+
+    Attributes:
+        values: the contract's arguments by name.
+        poison: seeds of the tensors whose whole storage is :func:`poison` of that seed, by name.
+        events: what this case shows.
+        layout: the row space and layer that the pool is a view of, as JSON values; for words only.
+    """
+
+    values: Mapping[str, Any]
+    poison: Mapping[str, int] = field(default_factory=dict[str, int])
+    events: frozenset[str] = frozenset()
+    layout: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def poison(seed: int, dtype: str, size: int) -> npt.NDArray[Any]:
+    """``size`` elements of any bits, NaN included; the same everywhere for the same seed."""
+    carrier = np.dtype(STORAGE_DTYPES[dtype])
+    # The raw stream of a bit generator is stable between numpy releases; the distributions are not.
+    words = np.random.PCG64(seed).random_raw(-(-size * carrier.itemsize // 8))
+    return words.view(np.uint8)[: size * carrier.itemsize].copy().view(carrier)
+
+
+Explain = Callable[[Arguments, Access, Mapping[str, int]], str]
+"""Says in words what writes a cell: called with the case, the access and the values of its indices."""
+
+
+@dataclass(frozen=True)
+class KernelProperty:
+    """What is fuzzed of one kernel: that a launch changes every tensor exactly as its contract says.
+
+    Attributes:
+        kernel: kernel name.
+        words: the property in one sentence.
+        cases: the cases for one configuration, or for any layout.
+        needs: what a run must have seen.
+        explain: see :data:`Explain`.
+    """
+
+    kernel: str
+    words: str
+    cases: Callable[[ModelConfig | None], st.SearchStrategy[Case]]
+    needs: Needs
+    explain: Explain
+
+
+_properties: dict[str, KernelProperty] = {}
+
+
+def register_property(item: KernelProperty) -> KernelProperty:
+    """Add a kernel's property to the list.
+
+    Raises:
+        ValueError: the kernel has another one already.
+    """
+    if _properties.get(item.kernel, item) != item:
+        raise ValueError(f"kernel {item.kernel!r} has a property already")
+    _properties[item.kernel] = item
+    return item
+
+
+def all_kernel_properties() -> Mapping[str, KernelProperty]:
+    """Every kernel's property by kernel name, after importing each module of strategies/kernels/ once."""
+    package = importlib.import_module("kvproof.properties.strategies.kernels")
+    for module in pkgutil.iter_modules(cast("list[str]", package.__path__)):
+        importlib.import_module(f"kvproof.properties.strategies.kernels.{module.name}")
+    return dict(sorted(_properties.items()))

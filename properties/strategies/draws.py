@@ -1,0 +1,44 @@
+"""Small strategies that draw away from the degenerate value and still shrink to it.
+
+A table that is the identity, slot 0, block 0 and sequences of one length make most faults invisible. Drawn
+uniformly they are common; here they are rare, and a failing case still shrinks to them if it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+T = TypeVar("T")
+
+RARE = 4
+"""Every value but the first is this many times as likely as the first."""
+
+
+def seldom_first(values: Sequence[T]) -> st.SearchStrategy[T]:
+    """One of the values, the first of them rarely. Shrinks towards the first."""
+    # sampled_from shrinks towards lower positions, and the first copy of each value is the one that counts.
+    return st.sampled_from([*values, *list(values[1:]) * (RARE - 1)])
+
+
+def seldom_low(low: int, high: int) -> st.SearchStrategy[int]:
+    """An integer of a short range, ``low`` rarely. Shrinks towards ``low``."""
+    return seldom_first(range(low, high + 1))
+
+
+def rarely() -> st.SearchStrategy[bool]:
+    """True about once in four. Shrinks towards False."""
+    return st.sampled_from([False, False, False, True])
+
+
+def mostly() -> st.SearchStrategy[bool]:
+    """True about three times in four. Shrinks towards False."""
+    return st.sampled_from([False, True, True, True])
+
+
+def distinct_from(values: Iterable[T], size: int) -> st.SearchStrategy[list[T]]:
+    """``size`` different values in no order; the identity (the first ones in order) is what it shrinks to."""
+    options = list(values)
+    return st.permutations(options).map(lambda order: list(order[:size]))

@@ -1,0 +1,1 @@
+"""Cases of each kernel. Each module registers the property of one kernel."""
