@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kvproof.harness.solve.backends import Backend
 from kvproof.harness.solve.query import Answer, Budget, Outcome, Query
 from kvproof.harness.solve.smtlib import Script, script
-from kvproof.harness.solve.term import Term, and_, evaluate
+from kvproof.harness.solve.term import Term, and_, evaluate, free_variables
 from kvproof.harness.symbolic import Obligation
 
 
@@ -94,6 +94,7 @@ class Solvers:
     budget: Budget = field(default_factory=Budget)
     asked: int = 0
     reused: int = 0
+    _queries: dict[tuple[Query, str], Answer] = field(default_factory=dict[tuple[Query, str], Answer])
     _answers: dict[tuple[str, str], Answer] = field(default_factory=dict[tuple[str, str], Answer])
 
     def all(self, query: Query) -> list[Answer]:
@@ -103,9 +104,27 @@ class Solvers:
     def ask(self, query: Query, backend: Backend | None = None) -> Answer:
         """One solver's answer (the first one's by default).
 
-        Products are first taken as opaque, which is cheap and enough where lemmas say all that is needed of
-        them; if that does not prove the goal, the full arithmetic decides.
+        Asked is first the part of the question that hangs together with the goal; only a counterexample needs the
+        rest. Products are first taken as opaque, which is cheap and enough where lemmas say all that is
+        needed of them. ``unsat`` counts at any stage, ``sat`` only of the whole question.
         """
+        backend = backend or self.backends[0]
+        known = self._queries.get((query, backend.name))
+        if known is None:
+            known = self._queries[query, backend.name] = self._ask(query, backend)
+        else:
+            self.reused += 1
+        return known
+
+    def _ask(self, query: Query, backend: Backend) -> Answer:
+        part = connected(query)
+        answer = self.ask_whole(part, backend)
+        if answer.outcome is Outcome.SAT and part is not query:
+            answer = self.ask_whole(query, backend)
+        return answer
+
+    def ask_whole(self, query: Query, backend: Backend | None = None) -> Answer:
+        """One solver's answer to the whole question: for a counterexample, which needs every variable."""
         backend = backend or self.backends[0]
         text = script(query, opaque=True)
         answer = self._solve(text, backend)
@@ -127,6 +146,31 @@ class Solvers:
         answer = backend.solve(text, self.budget)
         self._answers[key] = answer
         return answer
+
+
+def connected(query: Query) -> Query:
+    """The query without premises that share no variable with the goal, directly or through other premises.
+
+    Itself if that is all of them, or if the goal is a constant.
+    """
+    reached = set(free_variables(query.goal))
+    if not reached:
+        return query
+    waiting = list(query.premises)
+    while True:
+        apart: list[Term] = []
+        for premise in waiting:
+            if reached.isdisjoint(free_variables(premise)):
+                apart.append(premise)
+            else:
+                reached.update(free_variables(premise))
+        if len(apart) == len(waiting):
+            break
+        waiting = apart
+    if not waiting:
+        return query
+    left_out = set(waiting)
+    return Query(tuple(p for p in query.premises if p not in left_out), query.goal)
 
 
 def text_hash(text: str) -> str:

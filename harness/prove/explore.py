@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from kvproof.harness.prove.subject import Subject
 from kvproof.harness.solve.term import FALSE, Term, integer, le, variable
 from kvproof.harness.symbolic import (
+    DeadEnd,
     Execution,
     Obligation,
     PathBudgetError,
@@ -86,13 +89,15 @@ class Path:
     """One path through a statement's body.
 
     Attributes:
+        decisions: the branches that lead here; the same branches lead to the same path of the twin.
         picks: options picked, by name.
         names: names of all free values: sizes, then integers in order of choice.
         premises: what holds at its end.
         obligations: what it has to show, in order.
-        vacuous: why nothing is claimed of it; empty normally.
+        vacuous: why its end is not reached, so that nothing is claimed there; empty normally.
     """
 
+    decisions: tuple[int, ...]
     picks: dict[str, Any]
     names: tuple[str, ...]
     premises: tuple[Term, ...]
@@ -111,41 +116,72 @@ def explore(subject: Subject, statement: Statement, feasible: Feasible, slip: in
     Raises:
         UnsupportedError: the code did something that has no symbolic meaning, or branches too often.
     """
+    system, premises = symbolic_system(subject)
     waiting: list[tuple[int, ...]] = [()]
     count = 0
     while waiting:
         count += 1
         if count > MAX_PATHS:
             raise PathBudgetError(f"more than {MAX_PATHS} paths")
-        execution = Execution(waiting.pop(), feasible)
-        yield _run(subject, statement, execution, slip)
+        execution = Execution(waiting.pop(), feasible, premises=premises)
+        yield _run(subject, system, statement, execution, slip)
         waiting += reversed(execution.untried)
 
 
-def _run(subject: Subject, statement: Statement, execution: Execution, slip: int) -> Path:
+@lru_cache(maxsize=8)
+def symbolic_system(subject: Subject) -> tuple[Any, tuple[Term, ...]]:
+    """The subject with symbolic sizes, and what its constructor accepts.
+
+    Made once, since every path of every statement starts with it; so its construction must not branch.
+
+    Raises:
+        UnsupportedError: it branches, or refuses all sizes.
+    """
+
+    def no_branch(premises: tuple[Term, ...]) -> bool:
+        raise UnsupportedError(f"building {subject.name} branches on {premises[-1]}")
+
+    execution = Execution((), no_branch)
+    with execution.active(), execution.assuming(), _only_known_errors():
+        sizes: dict[str, IndexValue] = {}
+        for name in subject.sizes:
+            value = variable(name)
+            execution.assume(le(integer(0), value))
+            sizes[name] = SymInt(value)
+        try:
+            return subject.build(sizes), tuple(execution.premises)
+        except (LayoutError, VacuousPath) as error:
+            raise UnsupportedError(f"{subject.name} has no layout: {error}") from error
+
+
+def _run(subject: Subject, system: Any, statement: Statement, execution: Execution, slip: int) -> Path:
     chooser = ProofChooser(execution)
     vacuous = ""
-    with execution.active():
+    with execution.active(), _only_known_errors():
         try:
-            system = chooser.accepted(lambda: subject.build(_sizes(subject, execution)))
             execution.oblige("claim", "claim", condition_term(statement.body(system, chooser, slip)))
         except VacuousPath as left:
             vacuous = str(left)
+        except DeadEnd:
+            pass
         except LayoutError as error:
             # The code refuses whatever the values: that this point is never reached has to be shown.
             execution.obligations.append(Obligation("require", str(error), tuple(execution.premises), FALSE))
-        except UnsupportedError:
-            raise
-        except (TypeError, ZeroDivisionError, RecursionError) as error:
-            raise UnsupportedError(f"{type(error).__name__}: {error}") from error
     names = (*subject.sizes, *chooser.names)
-    return Path(chooser.picks, names, tuple(execution.premises), tuple(execution.obligations), vacuous)
+    return Path(
+        tuple(execution.decisions),
+        chooser.picks,
+        names,
+        tuple(execution.premises),
+        tuple(execution.obligations),
+        vacuous,
+    )
 
 
-def _sizes(subject: Subject, execution: Execution) -> dict[str, IndexValue]:
-    sizes: dict[str, IndexValue] = {}
-    for name in subject.sizes:
-        value = variable(name)
-        execution.assume(le(integer(0), value))
-        sizes[name] = SymInt(value)
-    return sizes
+@contextmanager
+def _only_known_errors() -> Iterator[None]:
+    """What code raises because a value is symbolic becomes UNSUPPORTED; its own mistakes stay what they are."""
+    try:
+        yield
+    except (TypeError, ZeroDivisionError, RecursionError) as error:
+        raise UnsupportedError(f"{type(error).__name__}: {error}") from error

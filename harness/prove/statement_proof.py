@@ -71,11 +71,13 @@ def prove_statement(subject: Subject, statement: Statement, solvers: Solvers) ->
     try:
         for path in explore(subject, statement, solvers.feasible):
             run.path(path)
-        if not proof.paths:
-            proof.problems.append(Verdict(Status.UNKNOWN, "no case of the statement exists on this subject"))
-        run.twin()
+        if not proof.problems:
+            run.twins()
+            if not run.proved:
+                proof.problems.append(Verdict(Status.UNKNOWN, "no case of the statement exists on this subject"))
     except UnsupportedError as error:
         proof.problems.append(Verdict(Status.UNSUPPORTED, str(error)))
+    proof.paths = len(run.proved)
     proof.seconds = time.perf_counter() - start
     return proof
 
@@ -84,6 +86,8 @@ def prove_statement(subject: Subject, statement: Statement, solvers: Solvers) ->
 class _Run:
     proof: StatementProof
     solvers: Solvers
+    proved: dict[tuple[int, ...], Path] = field(default_factory=dict[tuple[int, ...], Path])
+    queries: set[Query] = field(default_factory=set[Query])
 
     def _problem(self, status: Status, reason: str) -> None:
         self.proof.problems.append(Verdict(status, reason))
@@ -92,17 +96,13 @@ class _Run:
         self.proof.steps.append(Step(path.label, kind, name, query, tuple(answers)))
 
     def path(self, path: Path) -> None:
-        """Discharge one path: its obligations in order, then that its premises are not contradictory."""
+        """Discharge one path's obligations, in order."""
+        holds = all(self._group(path, group) for group in grouped(path.obligations))
         if path.vacuous:
             self.proof.vacuous[path.label] = path.vacuous
-            return
-        self.proof.paths += 1
-        for group in grouped(path.obligations):
-            if not self._group(path, group):
-                return
-        if not path.obligations:
-            self.proof.folded += 1
-        self._vacuity(path)
+        elif holds:
+            self.proved[path.decisions] = path
+            self.proof.folded += not path.obligations
 
     def _group(self, path: Path, group: Group) -> bool:
         answers = self.solvers.all(group.query)
@@ -110,6 +110,7 @@ class _Run:
         where = f"{group.name}" + (f" ({path.label})" if path.label else "")
         outcomes = {a.outcome for a in answers}
         if outcomes == {Outcome.UNSAT}:
+            self.queries.add(group.query)
             return True
         for answer in answers:
             if answer.outcome is Outcome.SAT:
@@ -152,41 +153,63 @@ class _Run:
         )
         self._problem(Status.FAIL, f"{what}: {replay.message}")
 
-    def _vacuity(self, path: Path) -> None:
-        """The premises alone are satisfiable, by values that the concrete statement accepts."""
-        query = Query(path.premises)
-        answer = self.solvers.ask(query)
-        self._step(path, "vacuity", "premises", query, [answer])
-        if answer.outcome is Outcome.UNSAT:
-            self.proof.paths -= 1
-            self.proof.vacuous[path.label] = "the premises contradict each other"
-        elif answer.outcome is Outcome.UNKNOWN:
-            self._problem(Status.UNKNOWN, f"vacuity of {path.label}: {answer.reason}")
-        else:
-            subject, statement = self.proof.subject, self.proof.statement
-            replay = replay_case(subject, statement, case_of(subject, path, answer.model))
-            if replay.outcome is not Replayed.HOLDS:
-                reason = f"prover defect: values that satisfy the premises ({path.label}) {replay.outcome} on the "
-                self._problem(Status.FAIL, f"{reason}concrete specification: {replay.message}")
+    def twins(self) -> None:
+        """Each proved path has a twin, tightened by one step, that is refuted by values that replay.
 
-    def twin(self) -> None:
-        """The statement tightened by one step is refuted on every path, by values that replay."""
-        if self.proof.problems:
-            return
-        for path in explore(self.proof.subject, self.proof.statement, self.solvers.feasible, slip=1):
-            if not path.vacuous and path.label not in self.proof.vacuous and not self._refuted(path):
+        Those values also satisfy the path's own premises, which shows that it is not vacuous.
+        """
+        refuted: dict[tuple[int, ...], tuple[Query, Answer]] = {}
+        for twin in explore(self.proof.subject, self.proof.statement, self.solvers.feasible, slip=1):
+            if not twin.vacuous and twin.decisions in self.proved:
+                found = self._refute(twin)
+                if found:
+                    refuted[twin.decisions] = found
+        for decisions, path in list(self.proved.items()):
+            known = refuted.get(decisions)
+            if not self._has_case(path, known):
+                del self.proved[decisions]
+            elif known is None:
                 self._problem(
                     Status.UNKNOWN,
                     f"the twin ({self.proof.statement.twin}) is not refuted for {path.label or 'this subject'}: "
                     "the statement may say too little",
                 )
 
-    def _refuted(self, path: Path) -> bool:
-        subject, statement = self.proof.subject, self.proof.statement
-        for group in grouped(path.obligations):
-            answer = self.solvers.ask(group.query)
+    def _refute(self, twin: Path) -> tuple[Query, Answer] | None:
+        for group in grouped(twin.obligations):
+            if group.query in self.queries:
+                continue
+            answer = self.solvers.ask_whole(group.query)
             if answer.outcome is Outcome.SAT:
-                self._step(path, "twin", group.name, group.query, [answer])
-                replay = replay_case(subject, statement, case_of(subject, path, answer.model), slip=1)
-                return replay.outcome is Replayed.FAILS
-        return False
+                self._step(twin, "twin", group.name, group.query, [answer])
+                return (group.query, answer) if self._replays(twin, answer, Replayed.FAILS, slip=1) else None
+        return None
+
+    def _has_case(self, path: Path, known: tuple[Query, Answer] | None) -> bool:
+        """Whether the premises are satisfiable, by values that the concrete statement accepts."""
+        if known is not None and set(path.premises) <= set(known[0].premises):
+            answer = known[1]
+        else:
+            query = Query(path.premises)
+            answer = self.solvers.ask(query)
+            self._step(path, "vacuity", "premises", query, [answer])
+        if answer.outcome is Outcome.UNSAT:
+            self.proof.vacuous[path.label] = "the premises contradict each other"
+            return False
+        if answer.outcome is Outcome.UNKNOWN:
+            self._problem(Status.UNKNOWN, f"vacuity of {path.label}: {answer.reason}")
+        else:
+            self._replays(path, answer, Replayed.HOLDS)
+        return True
+
+    def _replays(self, path: Path, answer: Answer, expected: Replayed, slip: int = 0) -> bool:
+        """Whether the concrete specification agrees with a model; if not, the prover is at fault."""
+        subject, statement = self.proof.subject, self.proof.statement
+        replay = replay_case(subject, statement, case_of(subject, path, answer.model), slip)
+        if replay.outcome is not expected:
+            self._problem(
+                Status.FAIL,
+                f"prover defect: the statement {replay.outcome} (not {expected}) on the concrete specification "
+                f"for {answer.solver}'s values ({path.label}{', twin' * slip}): {replay.message}",
+            )
+        return replay.outcome is expected

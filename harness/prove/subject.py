@@ -14,7 +14,7 @@ SIZES = ("num_blocks", "num_slots", "plane_rows", "slot_positions")
 slots than ``slot_positions`` takes its numbering from a larger one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subject:
     """A family of systems.
 

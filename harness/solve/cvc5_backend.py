@@ -67,9 +67,9 @@ class Cvc5Backend:
         )
 
     def _model(self, solver: Any, symbols: Any, script: Script) -> Mapping[str, Value]:
-        by_name = {str(term).strip("|"): term for term in symbols.getDeclaredTerms()}
+        by_name = {str(term): term for term in symbols.getDeclaredTerms()}
         values: dict[str, Value] = {}
-        for name, sort in script.names:
-            value = solver.getValue(by_name[name])
+        for symbol, name, sort in script.symbols:
+            value = solver.getValue(by_name[symbol])
             values[name] = int(value.getIntegerValue()) if sort == "Int" else bool(value.getBooleanValue())
         return values

@@ -1,6 +1,7 @@
 """Queries as normalised SMT-LIB text: what solvers read, certificates hash and a person can feed to any solver.
 
-The text depends on the query alone (names, order, numbering). Quotients are lowered to shared fresh integers,
+The text depends on the query's structure alone: variables are numbered in order of appearance, so that the same
+question about other addresses has the same text. Quotients are lowered to shared fresh integers,
 ``x = q*d + r`` with ``0 <= r < d``: SMT-LIB's own ``div`` rounds otherwise for negative divisors, and solvers
 do far better on the shared form. Products of variables are printed as they are, or as *opaque* fresh
 integers, about which only the premises say anything: weaker, so ``unsat`` still proves and ``sat`` says nothing.
@@ -23,23 +24,24 @@ class Script:
 
     Attributes:
         text: SMT-LIB without the final commands.
-        names: the query's own variables, whose values make a counterexample.
+        symbols: the query's own variables as (symbol in the text, name, sort); their values are a counterexample.
         opaque: some product was printed as a fresh integer.
     """
 
     text: str
-    names: tuple[tuple[str, str], ...]
+    symbols: tuple[tuple[str, str, str], ...]
     opaque: bool
 
     def complete(self) -> str:
-        """The text with the commands that ask for an answer and a counterexample."""
-        shown = " ".join(quote(name) for name, _ in self.names)
+        """The text with a legend, and with the commands that ask for an answer and a counterexample."""
+        legend = "".join(f"; {symbol} is {name}\n" for symbol, name, _ in self.symbols)
+        shown = " ".join(symbol for symbol, _, _ in self.symbols)
         tail = f"(get-value ({shown}))\n" if shown else ""
-        return f"{self.text}(check-sat)\n{tail}"
+        return f"{legend}{self.text}(check-sat)\n{tail}"
 
 
 def quote(name: str) -> str:
-    """A name as an SMT-LIB symbol."""
+    """A function's name as an SMT-LIB symbol."""
     if "|" in name or "\\" in name:
         raise ValueError(f"name {name!r} cannot be an SMT-LIB symbol")
     return name if name.replace("_", "a").isalnum() and name.isascii() and not name[0].isdigit() else f"|{name}|"
@@ -59,7 +61,7 @@ class _Printer:
     opaque: bool
     lines: list[str] = field(default_factory=list[str])
     text: dict[Term, str] = field(default_factory=dict[Term, str])
-    names: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    symbols: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     functions: set[str] = field(default_factory=set[str])
     quotients: dict[tuple[Term, Term], tuple[str, str]] = field(
         default_factory=dict[tuple[Term, Term], tuple[str, str]]
@@ -86,9 +88,10 @@ class _Printer:
             case "const":
                 return literal(term.payload)
             case "var":
-                self.lines.append(f"(declare-const {quote(term.payload)} {term.sort})")
-                self.names.append((term.payload, term.sort))
-                return quote(term.payload)
+                symbol = f"x{len(self.symbols)}"
+                self.lines.append(f"(declare-const {symbol} {term.sort})")
+                self.symbols.append((symbol, term.payload, term.sort))
+                return symbol
             case "sum":
                 constant, coefficients = term.payload
                 return self._sum(constant, zip(term.args, coefficients, strict=True))
@@ -186,4 +189,4 @@ def script(query: Query, *, opaque: bool = False, shuffle: int | None = None) ->
     printer.print_all(roots)
     asserts = [f"(assert {printer.text[root]})" for root in roots]
     text = "\n".join([f"(set-logic {printer.logic})", *printer.lines, *asserts, ""])
-    return Script(text, tuple(printer.names), printer.made_opaque)
+    return Script(text, tuple(printer.symbols), printer.made_opaque)

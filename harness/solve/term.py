@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
-from weakref import WeakValueDictionary
 
 INT = "Int"
 BOOL = "Bool"
@@ -30,13 +29,16 @@ class Term:
         key: text that depends on the term's structure alone; orders commutative arguments.
     """
 
-    __slots__ = ("__weakref__", "args", "key", "op", "payload", "sort")
+    __slots__ = ("args", "key", "negation", "op", "payload", "sort", "variables")
 
     op: str
     args: tuple[Term, ...]
     payload: Any
     sort: str
     key: str
+    # Filled in when first asked for.
+    negation: Term | None
+    variables: tuple[Term, ...] | None
 
     def __repr__(self) -> str:
         return show(self)
@@ -47,7 +49,8 @@ class Term:
         return self.op == "const"
 
 
-_interned: WeakValueDictionary[tuple[Any, ...], Term] = WeakValueDictionary()
+# Held for good: the terms of one configuration are some thousands, and path after path makes the same ones.
+_interned: dict[tuple[Any, ...], Term] = {}
 
 
 def _make(op: str, args: tuple[Term, ...], payload: Any, sort: str) -> Term:
@@ -57,6 +60,7 @@ def _make(op: str, args: tuple[Term, ...], payload: Any, sort: str) -> Term:
         return found
     term = Term()
     term.op, term.args, term.payload, term.sort = op, args, payload, sort
+    term.negation = term.variables = None
     if op == "var":
         term.key = payload
     else:
@@ -219,13 +223,15 @@ def eq(a: Term, b: Term) -> Term:
 
 def not_(a: Term) -> Term:
     """Negation; of an inequality it is an inequality again."""
-    if a.is_const:
-        return boolean(not a.payload)
-    if a.op == "not":
-        return a.args[0]
-    if a.op == "le":
-        return le(integer(1), a.args[0])
-    return _make("not", (a,), None, BOOL)
+    if a.negation is None:
+        if a.is_const:
+            a.negation = boolean(not a.payload)
+        elif a.op == "le":
+            a.negation = le(integer(1), a.args[0])
+        else:
+            a.negation = _make("not", (a,), None, BOOL)
+        a.negation.negation = a
+    return a.negation
 
 
 def _junction(op: str, neutral: Term, terms: Iterable[Term]) -> Term:
@@ -286,9 +292,12 @@ def walk(*roots: Term) -> Iterator[Term]:
                 stack.extend((arg, False) for arg in reversed(term.args))
 
 
-def free_variables(*roots: Term) -> list[Term]:
+def free_variables(root: Term) -> tuple[Term, ...]:
     """The free variables in order of first appearance."""
-    return [t for t in walk(*roots) if t.op == "var"]
+    found = root.variables
+    if found is None:
+        found = root.variables = tuple(t for t in walk(root) if t.op == "var")
+    return found
 
 
 def _evaluate_sum(term: Term, values: Sequence[Value]) -> int:

@@ -58,7 +58,12 @@ class Z3Backend:
 
     def _resources(self, solver: Any) -> int:
         statistics = solver.statistics()
-        total = int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0  # noqa: SIM118
+        total = 0
+        for place in range(len(statistics) - 1, -1, -1):  # it is among the last
+            key, value = statistics[place]
+            if key == "rlimit count":
+                total = int(value)
+                break
         used, self._counted = max(0, total - self._counted), total  # z3 counts per context, not per check
         return used
 
@@ -66,9 +71,9 @@ class Z3Backend:
         z3 = self._z3
         by_name = {decl.name(): decl for decl in model.decls()}
         values: dict[str, Value] = {}
-        for name, sort in script.names:
-            if name in by_name:
-                value = model[by_name[name]]
+        for symbol, name, sort in script.symbols:
+            if symbol in by_name:
+                value = model[by_name[symbol]]
                 values[name] = value.as_long() if sort == "Int" else z3.is_true(value)
             else:  # any value does
                 values[name] = 0 if sort == "Int" else False

@@ -1,6 +1,7 @@
 """Symbolic integers and conditions on which models/ and properties/ run unchanged."""
 
 from kvproof.harness.symbolic.execution import (
+    DeadEnd,
     Execution,
     Obligation,
     PathBudgetError,
@@ -11,6 +12,7 @@ from kvproof.harness.symbolic.execution import (
 from kvproof.harness.symbolic.values import SymBool, SymInt, condition_term, index_term
 
 __all__ = [
+    "DeadEnd",
     "Execution",
     "Obligation",
     "PathBudgetError",

@@ -7,7 +7,7 @@ replayed). Nothing is guessed; a side that the premises exclude is not entered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -25,6 +25,10 @@ class PathBudgetError(UnsupportedError):
 
 class VacuousPath(Exception):  # noqa: N818  (not an error: nothing is claimed of this path)
     """The premises of this path contradict each other, or the case was left: nothing is claimed of it."""
+
+
+class DeadEnd(Exception):  # noqa: N818  (not an error: the obligation noted last says it all)
+    """An obligation contradicts its premises, so nothing can follow it."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Execution:
     Args:
         decisions: the branches that the run replays, in order: 0 or 1 for a truth test, else a picked place.
         feasible: consulted where a truth test splits the run.
+        premises: what holds from the start.
         limit: most branches on one path.
 
     Attributes:
@@ -63,15 +68,17 @@ class Execution:
         untried: for each branch newly met, the decisions that lead to its other sides.
     """
 
-    def __init__(self, decisions: tuple[int, ...], feasible: Feasible, limit: int = 64) -> None:
-        self.premises: list[Term] = []
+    def __init__(
+        self, decisions: tuple[int, ...], feasible: Feasible, *, premises: Iterable[Term] = (), limit: int = 64
+    ) -> None:
+        self.premises: list[Term] = list(premises)
         self.obligations: list[Obligation] = []
         self.decisions: list[int] = []
         self.untried: list[tuple[int, ...]] = []
         self._replay = decisions
         self._feasible = feasible
         self._limit = limit
-        self._known: set[Term] = set()
+        self._known: set[Term] = set(self.premises)
         self._assuming = False
 
     def knows(self, condition: Term) -> bool:
@@ -92,11 +99,18 @@ class Execution:
                 self.premises.append(part)
 
     def oblige(self, kind: str, name: str, goal: Term) -> None:
-        """Note something to show; once noted it may be used, since it is shown before all that follows."""
+        """Note something to show; once noted it may be used, since it is shown before all that follows.
+
+        Raises:
+            DeadEnd: it plainly does not hold.
+        """
         if self.knows(goal):
             return
         self.obligations.append(Obligation(kind, name, tuple(self.premises), goal))
-        self.assume(goal)
+        try:
+            self.assume(goal)
+        except VacuousPath:
+            raise DeadEnd(name) from None
 
     def require(self, condition: Term, message: str) -> None:
         """An argument check of models/: an obligation, or a premise while a layout is being built."""

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kvproof.models.errors import LayoutError
 from kvproof.models.index import as_index, cdiv, round_up
@@ -108,6 +109,11 @@ def place_fields(fields: Sequence[StateField], planes: Sequence[Plane]) -> State
     Raises:
         LayoutError: no plane, too many fields to search, or a window field whose row no plane divides.
     """
+    return _place_fields(tuple(fields), tuple(planes))
+
+
+@lru_cache(maxsize=64)
+def _place_fields(fields: tuple[StateField, ...], planes: tuple[Plane, ...]) -> StateLayout:
     if not planes:
         raise LayoutError("planes is empty; a pool has at least one plane")
     if len(planes) ** len(fields) > 2**16:
