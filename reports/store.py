@@ -125,7 +125,8 @@ class Store:
             raise ReportError(f"finding {str(path)!r} cannot be read: {error.strerror}") from error
 
     def _read_all(self, folder: Path, decode: Callable[[str, str], T]) -> Iterator[T]:
-        for path in sorted(folder.glob("*.json")):
+        # By stem: a name comes before the same name with a number.
+        for path in sorted(folder.glob("*.json"), key=lambda path: path.stem):
             try:
                 yield decode(_text(path), str(path))
             except DamagedReportError as error:

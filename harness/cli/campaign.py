@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Protocol
 
 from kvproof.harness.cli import engines
@@ -71,7 +71,7 @@ class Campaign:
     complete: bool = False
     _devices: list[engines.FoundDevice] = field(default_factory=list[engines.FoundDevice])
     _started: str = field(default_factory=environment.utc_now)
-    _begun: float = field(default_factory=time.monotonic)
+    _begun: float = field(default_factory=monotonic)
 
     def run(self, listener: Listener) -> None:
         """Check everything planned. A keyboard interrupt ends the run early and is not raised.
@@ -102,16 +102,16 @@ class Campaign:
             listener.starting("proving")
             yield from engines.prove(self.plan.subjects)
         yield from absent
-        deadline = time.monotonic() + self.plan.budget_seconds
+        deadline = monotonic() + self.plan.budget_seconds
         for place, task in enumerate(tasks):
             where = f" on {task.device}" if task.device else ""
             listener.starting(f"fuzzing {task.property_name}{where}, {task.subject}")
-            yield task(fair_share(deadline - time.monotonic(), len(tasks) - place), self.plan.seed)
+            yield task(fair_share(deadline - monotonic(), len(tasks) - place), self.plan.seed)
 
     @property
     def seconds(self) -> float:
         """Wall time since the run began."""
-        return time.monotonic() - self._begun
+        return monotonic() - self._begun
 
     @property
     def verdicts(self) -> list[Verdict]:

@@ -16,6 +16,7 @@ from kvproof.harness.cli.progress import progress
 from kvproof.harness.cli.subjects import launch_options, select_subjects
 from kvproof.harness.cli.summary import print_summary
 from kvproof.harness.cli.terminal import output_console
+from kvproof.harness.cli.values import parse_budget, parse_output, parse_seed
 from kvproof.reports.codec import record_text
 from kvproof.reports.junit import junit_xml
 from kvproof.reports.record import Record
@@ -50,8 +51,8 @@ class Choice:
             proving=proving,
             fuzzing=fuzzing,
             device=self.device or options.DEFAULT_DEVICE,
-            budget_seconds=options.parse_budget(self.budget or options.DEFAULT_BUDGET),
-            seed=options.parse_seed(self.seed or options.DEFAULT_SEED),
+            budget_seconds=parse_budget(self.budget or options.DEFAULT_BUDGET),
+            seed=parse_seed(self.seed or options.DEFAULT_SEED),
         )
 
     def _words(self) -> Iterator[str]:
@@ -70,7 +71,7 @@ def execute(plan: Plan, *, json_file: str | None = None, junit_file: str | None 
         typer.Exit: always, with the exit status.
     """
     files = {
-        option: options.parse_output(text, option)
+        option: parse_output(text, option)
         for option, text in (("--json", json_file), ("--junit", junit_file))
         if text is not None
     }

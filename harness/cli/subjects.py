@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kvproof.harness.cli.errors import UsageError
-from kvproof.harness.cli.options import optional, parse_integer
+from kvproof.harness.cli.values import optional, parse_integer
 from kvproof.models.deepseek_v4 import CONFIGS, PLANES, ModelConfig, config_from_hf, real_configs, with_kv
 from kvproof.models.deepseek_v4.config import DRAFTS, DSPARK_DRAFT_LAYERS
 
@@ -89,9 +89,9 @@ def load_subject(wanted: str, launch: LaunchOptions) -> ModelConfig:
 
 def _from_file(wanted: str, launch: LaunchOptions) -> ModelConfig:
     path = Path(wanted)
-    if path.is_dir():
+    if wanted and path.is_dir():
         path /= "config.json"
-    if not path.exists() and path.suffix != ".json" and len(path.parts) <= 1:
+    if not wanted or (not path.exists() and path.suffix != ".json" and len(path.parts) <= 1):
         close = difflib.get_close_matches(wanted, CONFIGS, n=1, cutoff=0.6)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise UsageError(

@@ -84,28 +84,26 @@ def label(result: Result) -> str:
 
 
 def _table(results: Sequence[Result]) -> Table:
-    rows: dict[tuple[str, str], _Row] = {}
+    subjects: dict[str, dict[str, _Row]] = {}
     for result in results:
-        rows.setdefault((result.subject, label(result)), _Row()).add(result)
+        subjects.setdefault(result.subject, {}).setdefault(label(result), _Row()).add(result)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("configuration", "property", "proof", "fuzz"):
         table.add_column(name, overflow="fold")
     for name in ("queries", "cases", "time"):
         table.add_column(name, justify="right")
-    shown = ""
-    for (subject, name), row in sorted(rows.items(), key=lambda item: list(rows).index((item[0][0], item[0][1]))):
-        if shown and subject != shown:
-            table.add_section()
-        table.add_row(
-            subject if subject != shown else "",
-            escape(name),
-            _status(row.proofs),
-            _status(row.runs),
-            _total(row.proofs),
-            _total(row.runs),
-            f"{sum(result.seconds for result in [*row.proofs, *row.runs]):.2f} s",
-        )
-        shown = subject
+    for subject, rows in subjects.items():
+        for place, (name, row) in enumerate(rows.items()):
+            table.add_row(
+                "" if place else subject,
+                escape(name),
+                _status(row.proofs),
+                _status(row.runs),
+                _total(row.proofs),
+                _total(row.runs),
+                f"{sum(result.seconds for result in [*row.proofs, *row.runs]):.2f} s",
+            )
+        table.add_section()
     return table
 
 

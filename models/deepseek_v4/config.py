@@ -208,7 +208,7 @@ def config_from_hf(
         loaded: object = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise LayoutError(f"config {str(path)!r} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LayoutError(f"config {str(path)!r} is not JSON: {error}") from error
     if not isinstance(loaded, dict):
         raise LayoutError(f"config {str(path)!r} must hold a JSON object, got {type(loaded).__name__}")
