@@ -92,7 +92,7 @@ class Path:
         decisions: the branches that lead here; the same branches lead to the same path of the twin.
         picks: options picked, by name.
         names: names of all free values: sizes, then integers in order of choice.
-        premises: what holds at its end.
+        premises: what holds where the claim is made.
         obligations: what it has to show, in order.
         vacuous: why its end is not reached, so that nothing is claimed there; empty normally.
     """
@@ -157,9 +157,12 @@ def symbolic_system(subject: Subject) -> tuple[Any, tuple[Term, ...]]:
 def _run(subject: Subject, system: Any, statement: Statement, execution: Execution, slip: int) -> Path:
     chooser = ProofChooser(execution)
     vacuous = ""
+    premises: tuple[Term, ...] | None = None
     with execution.active(), _only_known_errors():
         try:
-            execution.oblige("claim", "claim", condition_term(statement.body(system, chooser, slip)))
+            claim = condition_term(statement.body(system, chooser, slip))
+            premises = tuple(execution.premises)
+            execution.oblige("claim", "claim", claim)
         except VacuousPath as left:
             vacuous = str(left)
         except DeadEnd:
@@ -172,7 +175,7 @@ def _run(subject: Subject, system: Any, statement: Statement, execution: Executi
         tuple(execution.decisions),
         chooser.picks,
         names,
-        tuple(execution.premises),
+        tuple(execution.premises) if premises is None else premises,
         tuple(execution.obligations),
         vacuous,
     )

@@ -27,15 +27,17 @@ class Term:
         payload: a constant's value, a variable's or function's name, or (constant, coefficients) of a sum.
         sort: ``INT`` or ``BOOL``.
         key: text that depends on the term's structure alone; orders commutative arguments.
+        range: least and greatest value that the term's shape alone allows; None where it allows any.
     """
 
-    __slots__ = ("args", "key", "negation", "op", "payload", "sort", "variables")
+    __slots__ = ("args", "key", "negation", "op", "payload", "range", "sort", "variables")
 
     op: str
     args: tuple[Term, ...]
     payload: Any
     sort: str
     key: str
+    range: tuple[int | None, int | None]
     # Filled in when first asked for.
     negation: Term | None
     variables: tuple[Term, ...] | None
@@ -61,6 +63,7 @@ def _make(op: str, args: tuple[Term, ...], payload: Any, sort: str) -> Term:
     term = Term()
     term.op, term.args, term.payload, term.sort = op, args, payload, sort
     term.negation = term.variables = None
+    term.range = _range(term)
     if op == "var":
         term.key = payload
     else:
@@ -68,6 +71,28 @@ def _make(op: str, args: tuple[Term, ...], payload: Any, sort: str) -> Term:
         term.key = op + hashlib.blake2b(text.encode(), digest_size=9).hexdigest()
     _interned[table_key] = term
     return term
+
+
+_ANY = (None, None)
+
+
+def _range(term: Term) -> tuple[int | None, int | None]:
+    if term.op == "const":
+        return term.payload, term.payload
+    if term.op == "sum":
+        low, high = term.payload[0], term.payload[0]
+        for atom, factor in zip(term.args, term.payload[1], strict=True):
+            least, most = atom.range if factor > 0 else atom.range[::-1]
+            low = None if low is None or least is None else low + factor * least
+            high = None if high is None or most is None else high + factor * most
+        return low, high
+    if term.op in {"div", "mod"} and term.args[1].is_const and term.args[1].payload > 0:
+        divisor = term.args[1].payload
+        if term.op == "mod":
+            return 0, divisor - 1
+        low, high = term.args[0].range
+        return (None if low is None else low // divisor), (None if high is None else high // divisor)
+    return _ANY
 
 
 def integer(value: int) -> Term:
@@ -177,7 +202,18 @@ def div(a: Term, b: Term) -> Term:
             return integer(constant // b.payload)
         if all(c % b.payload == 0 for c in atoms.values()):
             return combination(constant // b.payload, {t: c // b.payload for t, c in atoms.items()})
+        known = _quotient_of_range(a, b.payload)
+        if known is not None:
+            return integer(known)
     return _make("div", (a, b), None, INT)
+
+
+def _quotient_of_range(a: Term, divisor: int) -> int | None:
+    """The quotient, if it is the same for every value that the dividend can have."""
+    low, high = a.range
+    if divisor < 0 or low is None or high is None or low // divisor != high // divisor:
+        return None
+    return low // divisor
 
 
 def mod(a: Term, b: Term) -> Term:
@@ -186,6 +222,9 @@ def mod(a: Term, b: Term) -> Term:
         constant, atoms = linear(a)
         if all(c % b.payload == 0 for c in atoms.values()):
             return integer(constant % b.payload)
+        known = _quotient_of_range(a, b.payload)
+        if known is not None:
+            return sub(a, integer(known * b.payload))
     return _make("mod", (a, b), None, INT)
 
 
@@ -195,8 +234,11 @@ def mod(a: Term, b: Term) -> Term:
 def le(a: Term, b: Term) -> Term:
     """``a <= b``, kept as ``a - b <= 0``."""
     difference = sub(a, b)
-    if difference.is_const:
-        return boolean(difference.payload <= 0)
+    low, high = difference.range
+    if high is not None and high <= 0:
+        return TRUE
+    if low is not None and low > 0:
+        return FALSE
     return _make("le", (difference,), None, BOOL)
 
 
@@ -213,8 +255,11 @@ def eq(a: Term, b: Term) -> Term:
             return other if known.payload else not_(other)
         return TRUE if a is b else _make("eq", tuple(sorted((a, b), key=lambda t: t.key)), None, BOOL)
     difference = sub(a, b)
-    if difference.is_const:
-        return boolean(difference.payload == 0)
+    low, high = difference.range
+    if low is not None and high is not None and low == high == 0:
+        return TRUE
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        return FALSE
     constant, atoms = linear(difference)
     if next(iter(atoms.values())) < 0:  # one sign, so that a = b and b = a are one term
         difference = combination(-constant, {t: -c for t, c in atoms.items()})

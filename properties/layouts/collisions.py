@@ -34,7 +34,8 @@ def windows_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
     choose.lemma("row b is in its class's part of its slot", b.in_span(space))
     choose.lemma("one row means one slot", implies(a.row == b.row, a.slot == b.slot))
     if first == second:
-        same = (a.layer == b.layer) & (a.slot == b.slot) & ((a.position - b.position) % space.ring_slots == 0)
+        same_place = a.position % space.ring_slots == b.position % space.ring_slots
+        same = (a.layer == b.layer) & (a.slot == b.slot) & same_place
         return implies(differ_by_at_most(a.row, b.row, slip), same)
     between = b.rows.entry_offset - a.rows.entry_offset - a.rows.entry_rows
     apart = implies(a.slot == b.slot, b.row - a.row > between + slip)
