@@ -88,24 +88,10 @@ def _own_row(ratio: int) -> Access:
     )
 
 
-def _slice_holds_window(ratio: int) -> Clause:
-    def holds(a: Arguments, t: IndexValue) -> Condition:
-        start, end = _slice(a, ratio, t)
-        inside = (start >= 0) & (end <= _cells(a, ratio))
-        return (inside & (end - start >= window_count(a.positions[t], a.win))) | (a.batch_id_per_token[t] < 0)
-
-    return Clause(
-        f"{CLASSES[ratio]} slices",
-        "a live token's slice lies in its buffer and is at least as long as its window",
-        holds,
-        over=(_token(ratio),),
-    )
-
-
 def _slices_disjoint(ratio: int) -> Clause:
     return Clause(
         f"{CLASSES[ratio]} order",
-        "slices follow one another",
+        "slices follow one another: indptr never falls",
         lambda a, t: _slice(a, ratio, t)[0] <= _slice(a, ratio, t)[1],
         over=(_token(ratio),),
     )
@@ -161,11 +147,7 @@ CONTRACT = Contract(
         Scalar("win", "window in tokens"),
         Scalar("geometry", "the pool's row space", kind="UnifiedPoolGeometry"),
     ),
-    requires=(
-        *REQUIRES,
-        *(_slices_disjoint(ratio) for ratio in CLASSES),
-        *(_slice_holds_window(ratio) for ratio in CLASSES),
-    ),
+    requires=(*REQUIRES, *(_slices_disjoint(ratio) for ratio in CLASSES)),
     tolerates=TOLERATES,
     accesses=(*(_window(ratio) for ratio in CLASSES), *(_own_row(ratio) for ratio in CLASSES)),
     ordering=(

@@ -1,0 +1,133 @@
+"""Cases of the CSA top-k translate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from kvproof.kernels.csa_translate.spec import complete
+from kvproof.models.contract import Access, Arguments, contiguous
+from kvproof.models.deepseek_v4 import ModelConfig
+from kvproof.models.index import INT32_MAX
+from kvproof.models.row_space import CSA_RATIO
+from kvproof.properties.statement import Needs
+from kvproof.properties.strategies.batches import STALE
+from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
+from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
+from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
+from kvproof.properties.strategies.tables import block_tables
+from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens
+
+
+@st.composite
+def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
+    """A few tokens with their selected entries. The pool's blocks are of any geometry with CSA layers."""
+    source = geometries(min_slots=1) if subject is None else real_geometries(subject, min_slots=1)
+    geometry = draw(source.filter(lambda g: CSA_RATIO in g.classes))
+    wide = draw(st.sampled_from(["int32", "int64"]))
+    batch = draw(tokens(geometry, wide=wide == "int64"))
+    columns = draw(seldom_low(1, 4))
+    capacity = geometry.block_size // CSA_RATIO
+    table, table_events = draw(block_tables(geometry, len(batch.slots), columns))
+    topk = draw(seldom_low(1, 5))
+    # 0 is a prefill launch, whose windows' lengths are given.
+    window_size = draw(seldom_low(0, geometry.ring_slots))
+    count = len(batch.sequence)
+    skips = [draw(seldom_low(0, 4)) for _ in range(count)]
+    entries, found = draw(selections(batch, topk, columns * capacity))
+    lengths, more = draw(slice_lengths(batch, topk, window_size, skips))
+    seed = draw(st.integers(0, 2**16))
+    bounds = draw(slices(lengths))
+    size = max(bounds[-1] - draw(seldom_low(0, 2)), 0) if draw(rarely()) else bounds[-1] + draw(seldom_low(0, 2))
+    values: dict[str, Any] = {
+        "topk_local": contiguous("int32", entries, (count, topk)),
+        "block_tables": table,
+        "positions": contiguous(wide, stale_tail(draw, batch.positions)),
+        "kv_indptr_csa": contiguous("int32", stale_tail(draw, bounds)),
+        "batch_id_per_token": contiguous("int32", stale_tail(draw, batch.sequence)),
+        "skip_prefix_len_per_token": None if window_size else contiguous("int32", stale_tail(draw, skips)),
+        "kv_indices_csa": draw(cells(size, seed)),
+        "envelope_rows": geometry.envelope_rows,
+        "csa_block_capacity": capacity,
+        "window_size": window_size,
+    }
+    events = batch.events | table_events | found | more | {"given windows" if not window_size else "decode"}
+    return Case(values, {"kv_indices_csa": seed}, frozenset(events), {"geometry": geometry_json(geometry)})
+
+
+@st.composite
+def selections(draw: st.DrawFn, batch: Tokens, topk: int, entries: int) -> tuple[list[list[int]], set[str]]:
+    """For each token ``topk`` entries: complete ones of its sequence, the open group, and garbage."""
+    found: list[list[int]] = []
+    events: set[str] = set()
+    for t, pos in enumerate(batch.positions):
+        closed = min(max(pos + 1, 0) // CSA_RATIO, entries)
+        row: list[int] = []
+        for _ in range(topk):
+            if closed and draw(mostly()):
+                entry = draw(st.integers(0, closed - 1))
+            else:
+                # The group that the token is in, the one past the table, and anything.
+                entry = draw(st.one_of(st.just(closed), st.just(entries), st.integers(-3, -1), STALE))
+            row.append(min(entry, INT32_MAX))
+            if batch.live(t):
+                known = bool(complete(row[-1], pos)) and row[-1] < entries
+                events.add("second block" if known and row[-1] * 2 >= entries else "entry")
+                events |= set() if known else {"garbage entry"}
+        found.append(row)
+    return found, events
+
+
+@st.composite
+def slice_lengths(
+    draw: st.DrawFn, batch: Tokens, topk: int, window_size: int, skips: list[int]
+) -> tuple[list[int], set[str]]:
+    """Lengths of slices: the window and up to ``topk`` entries; sometimes too short or too long."""
+    lengths: list[int] = []
+    events: set[str] = set()
+    for t, pos in enumerate(batch.positions):
+        tail = min(max(pos + 1, 0), window_size) if window_size else skips[t]
+        head = draw(seldom_low(0, topk))
+        length = tail + head if batch.live(t) else 0
+        if batch.live(t) and draw(rarely()):
+            length = draw(st.sampled_from([max(tail - 1, 0), tail + topk + 2]))
+            events.add("wrong slice")
+        lengths.append(length)
+        events |= {"partial head"} if batch.live(t) and 0 < length - tail < topk else set()
+    return lengths, events
+
+
+def explain(a: Arguments, _access: Access, at: Mapping[str, int]) -> str:
+    """Which entry of which token a cell is for."""
+    t, k = at["t"], at["k"]
+    return (
+        f"entry {int(a.topk_local[t, k])}, place {k} of token {t} (sequence {int(a.batch_id_per_token[t])}, "
+        f"position {int(a.positions[t])})"
+    )
+
+
+register_property(
+    KernelProperty(
+        kernel="csa_translate",
+        words="each selected entry that the token may see is its row in its block, and -1 where there is none",
+        cases=cases,
+        needs=Needs(
+            cases=100,
+            events={
+                "several sequences": 20,
+                "padded token": 20,
+                "garbage entry": 20,
+                "partial head": 20,
+                "wrong slice": 20,
+                "second block": 5,
+                "given windows": 5,
+                "no block": 3,
+                "descending blocks": 10,
+                "strided table": 10,
+            },
+        ),
+        explain=explain,
+    )
+)
