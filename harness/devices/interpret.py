@@ -20,6 +20,7 @@ from typing import Any
 
 from kvproof.harness.devices.access_log import AccessLog
 from kvproof.harness.devices.base import Availability, DeviceError
+from kvproof.harness.devices.interpreter_numbers import corrections
 from kvproof.harness.devices.torch_values import TorchArguments
 from kvproof.kernels.launch import launching_on
 from kvproof.kernels.registry import Kernel
@@ -29,7 +30,7 @@ from kvproof.models.contract import TensorValue
 class InterpretDevice:
     """Triton's interpreter on the CPU, in numpy: one device among several, never the oracle.
 
-    Known to differ from a GPU: fp8 conversions and bf16 ``tl.dot``.
+    Its float conversions and bf16 ``tl.dot`` are replaced (:mod:`~kvproof.harness.devices.interpreter_numbers`).
     """
 
     name = "interpret"
@@ -207,6 +208,7 @@ def _interpreting(log: AccessLog) -> Iterator[None]:
         *_language_patches(),
         # Set past the descriptor, which would export it to the environment of every child process.
         *[(builder, name, log.guard(getattr(builder, name))) for name in log.GUARDED],
+        *corrections(builder),
     ]
     former = [(owner, name, vars(owner).get(name, _MISSING)) for owner, name, _ in patches]
     former_knob = knobs.runtime.__dict__.get("interpret", _MISSING)

@@ -1,6 +1,7 @@
 """The vocabulary in which contracts and cases are written."""
 
 from kvproof.models.contract.binding import bind
+from kvproof.models.contract.bounds import Approximate, settle, within_bound
 from kvproof.models.contract.contract import (
     Access,
     Arguments,
@@ -21,6 +22,7 @@ from kvproof.models.contract.tensors import STORAGE_DTYPES, TensorValue, contigu
 __all__ = [
     "STORAGE_DTYPES",
     "Access",
+    "Approximate",
     "Arguments",
     "Clause",
     "ConcreteArguments",
@@ -36,4 +38,6 @@ __all__ = [
     "contiguous",
     "expected_buffers",
     "index_arrays",
+    "settle",
+    "within_bound",
 ]

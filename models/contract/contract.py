@@ -135,6 +135,8 @@ class Access:
         value: for a write, ``value(a, *indices)``: what is written, for arrays of indices, as an array whose
             first dimension runs over them. Not evaluated in proofs.
         words: the set in words.
+        bound: instead of ``value``, for floats that need not be exact to the last bit: ``bound(a, *indices)``
+            gives an :class:`~kvproof.models.contract.Approximate`.
     """
 
     buffer: str
@@ -144,6 +146,7 @@ class Access:
     cell: Callable[..., tuple[IndexValue, ...]]
     words: str
     value: Callable[..., npt.NDArray[Any]] | None = None
+    bound: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -256,7 +259,7 @@ def broken_clauses(contract: Contract, a: Arguments) -> Iterator[tuple[Clause, t
 def expected_buffers(contract: Contract, values: Mapping[str, Any], a: Arguments) -> dict[str, TensorValue]:
     """What each output must hold after the launch, from the contract's writes alone.
 
-    Cells that no write names keep what they held before.
+    Cells that no write names keep what they held before, and so do cells that a write gives a bound for.
     """
     buffers = {
         t.name: cast("TensorValue", values[t.name]).copy()
@@ -264,7 +267,7 @@ def expected_buffers(contract: Contract, values: Mapping[str, Any], a: Arguments
         if t.role != "in" and values[t.name] is not None
     }
     for access in contract.writes:
-        if access.mode != "must" or access.buffer not in buffers:
+        if access.mode != "must" or access.buffer not in buffers or access.bound is not None:
             continue
         if access.value is None:
             raise LayoutError(f"contract {contract.name!r}: write to {access.buffer!r} states no value")

@@ -7,7 +7,7 @@ Bytes::
     [462, 512)  zero
 
 A tile's scale is ``2^e`` with the least ``e`` that brings its largest magnitude within the format, and not
-below ``2^-13``; its byte is ``e + 127``, and byte 0 stands for a scale of 0. Elements are divided by the scale,
+below ``2^-13``; its byte is ``e + 127``, byte 0 stands for a scale of 0 and byte 255 for NaN. Elements are divided by the scale,
 which is exact, and rounded to nearest, ties to even.
 
 NaN and infinite elements do not count for the scale and become NaN; the rest of their tile is as without them.
@@ -71,4 +71,5 @@ def unpack_rows(packed: npt.NDArray[np.uint8], form: Float8) -> npt.NDArray[np.f
     scale = packed[:, SCALE_AT:USED_BYTES:2].astype(np.int64)
     values = form.decode(packed[:, :NOPE]).reshape(-1, TILES, TILE)
     scaled = np.ldexp(values, np.where(scale > 0, scale - SCALE_BIAS, 0)[:, :, None])
-    return np.where(scale[:, :, None] > 0, scaled, values * 0.0).reshape(-1, NOPE)
+    scaled = np.where(scale[:, :, None] > 0, scaled, values * 0.0)
+    return np.where(scale[:, :, None] < 255, scaled, np.nan).reshape(-1, NOPE)
