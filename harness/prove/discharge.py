@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kvproof.harness.solve.backends import Backend
 from kvproof.harness.solve.query import Answer, Budget, Outcome, Query
@@ -95,7 +95,9 @@ class Solvers:
     asked: int = 0
     reused: int = 0
     _queries: dict[tuple[Query, str], Answer] = field(default_factory=dict[tuple[Query, str], Answer])
-    _answers: dict[tuple[str, str], Answer] = field(default_factory=dict[tuple[str, str], Answer])
+    _answers: dict[tuple[str, str], tuple[Answer, tuple[str, ...]]] = field(
+        default_factory=dict[tuple[str, str], tuple[Answer, tuple[str, ...]]]
+    )
 
     def all(self, query: Query) -> list[Answer]:
         """Each solver's answer."""
@@ -138,13 +140,17 @@ class Solvers:
 
     def _solve(self, text: Script, backend: Backend) -> Answer:
         key = (backend.name, text_hash(text.text))
+        names = tuple(name for _, name, _ in text.symbols)
         found = self._answers.get(key)
         if found is not None:
             self.reused += 1
-            return found
+            answer, asked = found
+            # Equal texts number their variables alike, but this query's variables have names of their own.
+            model = {new: answer.model[old] for old, new in zip(asked, names, strict=True) if old in answer.model}
+            return replace(answer, model=model)
         self.asked += 1
         answer = backend.solve(text, self.budget)
-        self._answers[key] = answer
+        self._answers[key] = answer, names
         return answer
 
 
