@@ -34,7 +34,6 @@ _OWN_BUILD = "pip install 'kvproof[torch]' on a CPU; on a GPU the build that bel
 INSTALL_HINTS = {name: f"pip install {name}" for name in PACKAGES} | {
     "torch": _OWN_BUILD,
     "triton": _OWN_BUILD,
-    "cvc5": "pip install 'kvproof[solvers]'",
 }
 """How to get each."""
 

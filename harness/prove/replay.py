@@ -9,10 +9,12 @@ from typing import Any
 
 from kvproof.harness.check.choosers import ClaimFailed, JsonValue, ReplayChooser, Vacuous, check_case, json_value
 from kvproof.harness.prove.explore import Path
-from kvproof.harness.prove.subject import Subject
+from kvproof.harness.prove.subject import Subject, config_from_json, config_subject
 from kvproof.harness.solve.term import Value
 from kvproof.models.errors import LayoutError
-from kvproof.properties.statement import Statement
+from kvproof.properties.statement import Statement, all_statements
+from kvproof.reports.finding import Finding
+from kvproof.reports.verdict import Status, Verdict
 
 
 class Replayed(StrEnum):
@@ -65,3 +67,20 @@ def replay_case(subject: Subject, statement: Statement, case: Mapping[str, Any],
     except (ClaimFailed, ZeroDivisionError) as error:
         return Replay(Replayed.FAILS, str(error))
     return Replay(Replayed.HOLDS)
+
+
+def replay_finding(finding: Finding) -> Verdict:
+    """Run a proof's counterexample again: FAIL if the statement still fails there."""
+    statements = all_statements()
+    if finding.property_name not in statements:
+        return Verdict(Status.UNKNOWN, f"there is no statement {finding.property_name!r} any more")
+    try:
+        subject = config_subject(config_from_json(finding.case["config"]))
+        replay = replay_case(subject, statements[finding.property_name], finding.case, finding.case.get("slip", 0))
+    except (ValueError, TypeError, KeyError) as error:
+        return Verdict(Status.UNKNOWN, f"the case does not fit the present statement: {error}")
+    if replay.outcome is Replayed.FAILS:
+        return Verdict(Status.FAIL, replay.message)
+    if replay.outcome is Replayed.OUTSIDE:
+        return Verdict(Status.UNKNOWN, f"the case is outside the present statement: {replay.message}")
+    return Verdict(Status.PASS, bounds=("this case",))

@@ -35,6 +35,15 @@ class Subject:
     assumptions: tuple[str, ...] = ()
 
 
+def config_from_json(data: Mapping[str, Any]) -> ModelConfig:
+    """The configuration that a finding holds.
+
+    Raises:
+        LayoutError, TypeError: data that describe none.
+    """
+    return ModelConfig(**{**data, "trunk_ratios": tuple(data["trunk_ratios"])})
+
+
 def config_subject(config: ModelConfig) -> Subject:
     """The pool of a configuration, at every capacity and numbering."""
     return Subject(
