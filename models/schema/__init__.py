@@ -34,6 +34,7 @@ from kvproof.models.schema.layers import (
     model_schemas,
     schema_config,
 )
+from kvproof.models.schema.system import SchemaSystem, schema_systems
 from kvproof.models.schema.tail import (
     document_tail,
     oldest_pooled,
@@ -57,6 +58,7 @@ __all__ = [
     "LayerSpec",
     "PageLayout",
     "SchemaBytes",
+    "SchemaSystem",
     "block_budget",
     "blocks_held",
     "build_schema",
@@ -75,5 +77,6 @@ __all__ = [
     "ring_holds",
     "schema_bytes",
     "schema_config",
+    "schema_systems",
     "smallest_tail",
 ]

@@ -25,8 +25,7 @@ class EntryFormat:
         data_bytes: bytes of the data record.
         scale_bytes: bytes of the scale record; 0 for an unquantised entry.
         pad_bytes: bytes behind both that hold nothing.
-        scale_align: the scale record starts at a multiple of this.
-        data_align: likewise for the data record.
+        scale_align: both records start at a multiple of this.
     """
 
     name: str
@@ -34,7 +33,6 @@ class EntryFormat:
     scale_bytes: int
     pad_bytes: int = 0
     scale_align: int = 1
-    data_align: int = 1
 
     @property
     def entry_bytes(self) -> int:
@@ -48,11 +46,11 @@ _TILES = _NOPE // 64
 ENTRY_FORMATS: Mapping[str, EntryFormat] = {
     f.name: f
     for f in (
-        EntryFormat("bf16", 2 * HEAD_DIM, 0, data_align=16),
+        EntryFormat("bf16", 2 * HEAD_DIM, 0),
         # The public schema: NoPE in fp8, RoPE in bf16, one fp32 inverse scale an entry.
-        EntryFormat("fp8", _NOPE + 2 * ROPE_DIM, 4, scale_align=4, data_align=16),
+        EntryFormat("fp8", _NOPE + 2 * ROPE_DIM, 4, scale_align=4),
         # Seven e8m0 exponents and a zero byte behind 448 e4m3 and 64 bf16.
-        EntryFormat("packed", _NOPE + 2 * ROPE_DIM, 8, scale_align=8, data_align=8),
+        EntryFormat("packed", _NOPE + 2 * ROPE_DIM, 8, scale_align=8),
         # The row space's two planes together: each exponent twice, and 50 unused bytes.
         EntryFormat("planes", _NOPE + 2 * ROPE_DIM, 2 * _TILES, 512 - _NOPE - 2 * _TILES),
     )
@@ -60,8 +58,8 @@ ENTRY_FORMATS: Mapping[str, EntryFormat] = {
 """Formats of a compressed entry or window row, by dtype choice."""
 
 INDEXER_FORMATS: Mapping[str, EntryFormat] = {
-    "fp8": EntryFormat("fp8", INDEXER_HEAD_DIM, 4, scale_align=4, data_align=16),
-    "bf16": EntryFormat("bf16", 2 * INDEXER_HEAD_DIM, 0, data_align=16),
+    "fp8": EntryFormat("fp8", INDEXER_HEAD_DIM, 4, scale_align=4),
+    "bf16": EntryFormat("bf16", 2 * INDEXER_HEAD_DIM, 0),
 }
 """Formats of an indexer key, by dtype choice."""
 

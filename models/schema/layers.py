@@ -15,7 +15,7 @@ from enum import StrEnum
 from kvproof.models.deepseek_v4 import HEAD_DIM, ModelConfig
 from kvproof.models.deepseek_v4.config import INDEXER_HEAD_DIM
 from kvproof.models.errors import LayoutError
-from kvproof.models.index import IndexValue, as_index, maximum, require
+from kvproof.models.index import IndexValue, as_index, require
 from kvproof.models.row_space.ratios import ABSENT_RATIO, CSA_RATIO, DENSE_RATIO, HCA_RATIO
 from kvproof.models.schema.tail import pooled_positions, smallest_tail
 
@@ -187,7 +187,7 @@ def layer_schema(
             ratio=ratio,
         )
         entries = block_tokens // ratio
-        tail = maximum(smallest_tail(ratio, overlap, draft_tokens), 0)
+        tail = smallest_tail(ratio, overlap, draft_tokens)
     return LayerCacheSchema(
         layer_idx=layer_idx,
         attn_type=attn,

@@ -7,7 +7,7 @@ writes its own positions into the ring. The next step starts behind the accepted
 
 from __future__ import annotations
 
-from kvproof.models.index import Condition, IndexValue, maximum
+from kvproof.models.index import Condition, IndexValue, maximum, select
 
 
 def pooled_positions(ratio: IndexValue, overlap: bool) -> IndexValue:
@@ -26,13 +26,15 @@ def ring_holds(size: IndexValue, written: IndexValue, position: IndexValue) -> C
 
 
 def smallest_tail(ratio: IndexValue, overlap: bool, draft_tokens: IndexValue = 0) -> IndexValue:
-    """Places of the smallest ring that never loses a position: ``K - 1 + k``.
+    """Places of the smallest ring that never loses a position: ``K - 1 + k`` for K of at least 2.
 
     An entry pools K positions, the last of which is always in the step that completes it: K - 1 come from
     the ring. A step writes k drafts; if all are rejected they have overwritten k places, so that many more
-    are needed. Without drafts, or with overlap, no store of fewer places suffices, ring or not.
+    are needed. Without drafts, or with overlap, no store of fewer places suffices, ring or not. An entry that
+    pools a single position needs no ring.
     """
-    return pooled_positions(ratio, overlap) - 1 + draft_tokens
+    pooled = pooled_positions(ratio, overlap)
+    return select(pooled >= 2, pooled - 1 + draft_tokens, 0)
 
 
 def document_tail(ratio: IndexValue) -> IndexValue:

@@ -10,6 +10,7 @@ from kvproof.models.scratch.dims import (
     Dims,
     ScratchFamily,
     dims,
+    scratch_systems,
 )
 from kvproof.models.scratch.layout import (
     ALIGN_BYTES,
@@ -30,6 +31,7 @@ from kvproof.models.scratch.plan import (
     front_regions,
     front_scratch,
 )
+from kvproof.models.scratch.tags import TAG_PERIOD, launch_tag
 
 __all__ = [
     "ALIGN_BYTES",
@@ -40,6 +42,7 @@ __all__ = [
     "HEAD_DIM",
     "HEAD_TILE",
     "PAIR_BYTES",
+    "TAG_PERIOD",
     "TOKEN_TILE",
     "TOTAL_ALIGN_BYTES",
     "Dims",
@@ -55,5 +58,7 @@ __all__ = [
     "front_end",
     "front_regions",
     "front_scratch",
+    "launch_tag",
     "layout_end",
+    "scratch_systems",
 ]

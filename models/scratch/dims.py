@@ -112,6 +112,11 @@ class Dims:
         )
 
     @property
+    def name(self) -> str:
+        """Name in reports: family and rank count."""
+        return f"{self.family.name}-tp{self.tp}"
+
+    @property
     def heads(self) -> int:
         """Heads of the rank."""
         return _split("heads", self.family.heads, self.tp, "tp")
@@ -170,3 +175,9 @@ def dims(family: str, tp: int, topk: IndexValue = None) -> Dims:
     if family not in FAMILIES:
         raise LayoutError(f"family is {family!r}; allowed: {', '.join(FAMILIES)}")
     return Dims(FAMILIES[family], tp, topk)
+
+
+def scratch_systems() -> Mapping[str, Dims]:
+    """A rank's share of every family at every rank count served, by name."""
+    shares = [Dims(family, tp) for family in FAMILIES.values() for tp in family.ranks]
+    return {share.name: share for share in shares}

@@ -41,14 +41,14 @@ def same(a: Condition, b: Condition) -> Condition:
     "budget/held grows",
     "A longer request never holds fewer blocks, and one token adds at most one block.",
     system="schema",
-    needs=Needs(50, {"a block is added": 3}),
+    needs=Needs(50, {"several blocks": 10}),
     twin="one token adds no block",
 )
 def held_grows(system: SchemaSystem, choose: Chooser, slip: int = 0) -> Condition:
     ratio, block = choose_block(system, choose)
     tokens = choose_context(choose, block)
     fewer, more = blocks_held(tokens, ratio, block), blocks_held(tokens + 1, ratio, block)
-    choose.event("a block is added", more > fewer)
+    choose.event("several blocks", fewer >= 2)
     return (fewer <= more) & (more <= fewer + 1 - slip)
 
 
@@ -150,7 +150,7 @@ def budget_minimal(system: SchemaSystem, choose: Chooser, slip: int = 0) -> Cond
     "The public formula is short of blocks exactly when the last block holds an entry and there are at most ten.",
     system="schema",
     needs=Needs(50, {"short": 5, "headroom makes up for it": 1}),
-    twin="nine full blocks before it are enough",
+    twin="the last block holds an entry one token earlier",
 )
 def floor_formula_short(system: SchemaSystem, choose: Chooser, slip: int = 0) -> Condition:
     ratio, block = choose_block(system, choose)
@@ -166,12 +166,12 @@ def floor_formula_short(system: SchemaSystem, choose: Chooser, slip: int = 0) ->
     short = negate(reaches(floor_block_budget(block, context, requests), requests * held))
     choose.event("short", short)
     choose.event("headroom makes up for it", lost & negate(short))
-    return same(short, lost & (full < 10 - slip))
+    return same(short, (context % block >= ratio - slip) & (full < 10))
 
 
 @statement(
     "budget/floor formula headroom",
-    "The public formula leaves a tenth free exactly when no block is lost and the blocks held are a multiple of ten.",
+    "The public formula leaves a tenth free exactly if no block is lost and the blocks are a multiple of ten.",
     system="schema",
     needs=Needs(50, {"a tenth is free": 1}),
     twin="a multiple of five is enough",
@@ -185,7 +185,8 @@ def floor_formula_headroom(system: SchemaSystem, choose: Chooser, slip: int = 0)
     choose.lemma("blocks held", (held == full) & negate(lost) | (held == full + 1) & lost)
     choose.lemma(
         "all blocks held",
-        (requests * held == requests * full) & negate(lost) | (requests * held == requests * full + requests) & lost,
+        (requests * held == requests * full) & negate(lost)
+        | (requests * held == requests * full + requests) & lost,
     )
     budget = floor_block_budget(block, context, requests)
     kept = reaches(budget, requests * held) & keeps_headroom(budget, requests * held, TENTH)

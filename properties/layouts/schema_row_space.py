@@ -44,7 +44,7 @@ def entry_row(system: SchemaSystem, choose: Chooser, slip: int = 0) -> Condition
 
 @statement(
     "row space/block",
-    "A pool block of all layers has as many rows and bytes as the schemas of its layers say, at the pool's block size.",
+    "A pool block has as many rows and bytes as its layers' schemas say at the pool's block size.",
     system="schema",
     needs=Needs(20, {"several blocks": 5}),
     twin="one row fewer",

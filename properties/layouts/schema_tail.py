@@ -7,7 +7,14 @@ those. The ring then holds what the step wrote last, rejected drafts included.
 from __future__ import annotations
 
 from kvproof.models.index import INT32_MAX, Condition, IndexValue, maximum, negate
-from kvproof.models.schema import SchemaSystem, document_tail, oldest_pooled, pooled_positions, ring_holds, smallest_tail
+from kvproof.models.schema import (
+    SchemaSystem,
+    document_tail,
+    oldest_pooled,
+    pooled_positions,
+    ring_holds,
+    smallest_tail,
+)
 from kvproof.properties.statement import Chooser, Needs, statement
 
 
@@ -40,7 +47,7 @@ def tail_holds(system: SchemaSystem, choose: Chooser, slip: int = 0) -> Conditio
     choose.event("prefill", prefill)
     choose.event("all drafts rejected", (accepted == 0) & (drafts >= 1))
     choose.event("oldest", position == oldest_pooled(last, ratio, overlap))
-    return ring_holds(smallest_tail(ratio, overlap, drafts) - slip, written, position)
+    return ring_holds(smallest_tail(ratio, overlap, 0 if prefill else drafts) - slip, written, position)
 
 
 @statement(
