@@ -6,6 +6,7 @@ uniformly they are common; here they are rare, and a failing case still shrinks 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -23,16 +24,19 @@ def seldom_first(values: Sequence[T]) -> st.SearchStrategy[T]:
     return st.sampled_from([*values, *list(values[1:]) * (RARE - 1)])
 
 
+@functools.cache  # strategies are immutable, and building one costs more than drawing from it
 def seldom_low(low: int, high: int) -> st.SearchStrategy[int]:
     """An integer of a short range, ``low`` rarely. Shrinks towards ``low``."""
     return seldom_first(range(low, high + 1))
 
 
+@functools.cache
 def rarely() -> st.SearchStrategy[bool]:
     """True about once in four. Shrinks towards False."""
     return st.sampled_from([False, False, False, True])
 
 
+@functools.cache
 def mostly() -> st.SearchStrategy[bool]:
     """True about three times in four. Shrinks towards False."""
     return st.sampled_from([False, True, True, True])

@@ -1,0 +1,197 @@
+"""Fuzzing one property on one subject: cases, events, a shrunk finding, a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from kvproof.harness.check import differential
+from kvproof.harness.check.choosers import ClaimFailed, DrawChooser
+from kvproof.harness.check.choosers import check_case as check_statement_case
+from kvproof.harness.check.codec import case_json
+from kvproof.harness.devices.base import Device, DeviceLostError
+from kvproof.harness.run.exploration import Abandon, Exploration, Progress, Shrinking, explore
+from kvproof.kernels.registry import Kernel
+from kvproof.models.deepseek_v4 import ModelConfig
+from kvproof.properties.statement import Needs, Statement
+from kvproof.properties.strategies.cases import KernelProperty, all_kernel_properties
+from kvproof.properties.strategies.systems import system_kind
+from kvproof.reports import environment
+from kvproof.reports.finding import Finding, canonical_json
+from kvproof.reports.result import Result
+from kvproof.reports.verdict import Status, Verdict
+
+ANY_LAYOUT = "any layout"
+"""Subject of a run that draws its layouts freely."""
+
+
+def fuzz_kernel(
+    kernel: Kernel,
+    device: Device,
+    *,
+    subject: ModelConfig | None = None,
+    budget_seconds: float = 60.0,
+    seed: int = 0,
+    case_target: int | None = None,
+    on_progress: Progress | None = None,
+    prop: KernelProperty | None = None,
+) -> Result:
+    """Run drawn launches of a kernel on a device and compare each with its contract.
+
+    Args:
+        kernel: the kernel.
+        device: where it runs.
+        subject: configuration whose layout the cases have; None draws layouts freely.
+        budget_seconds: wall time for cases; shrinking a failing one comes on top.
+        seed: seed of everything drawn.
+        case_target: stop after so many cases.
+        on_progress: told (cases, seconds) after each case.
+        prop: the property; by default the registered one of that kernel name.
+
+    Raises:
+        ValueError: no property is registered for the kernel.
+    """
+    prop = prop or _property_of(kernel)
+    name = subject.name if subject else ANY_LAYOUT
+    found = device.probe()
+    result = Result(name, kernel.name, "fuzz", Verdict(Status.NOT_RUN, found.detail), 0.0, device=device.name)
+    if not found.available:
+        return result
+    cases = prop.cases(subject)
+
+    def trial(data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
+        case = data.draw(cases)
+        encoded = case_json(case)
+        key = canonical_json(encoded)
+        if shrinking.settled(key):
+            return ()
+        try:
+            differential.check_case(kernel, device, case, prop.explain)
+        except differential.CaseFailed as failure:
+            raise shrinking.failed(key, (encoded, failure)) from failure
+        except DeviceLostError as error:
+            failure = differential.CaseFailed("device", str(error), "the launch runs", str(error))
+            raise Abandon((encoded, failure)) from error
+        return case.events
+
+    def finding(payload: Any) -> Finding:
+        encoded, failure = payload
+        return Finding(
+            engine="kernel",
+            property_name=kernel.name,
+            words=prop.words,
+            subject=name,
+            case={"kernel": kernel.name, "launch": encoded},
+            message=f"{failure.kind}: {failure.message}",
+            expected=failure.expected,
+            got=failure.got,
+            device=device.name,
+            seed=seed,
+            commit=environment.commit(),
+            environment={**_versions(), "device": found.detail},
+        )
+
+    run = explore(
+        trial, budget_seconds=budget_seconds, seed=seed, case_target=case_target, on_progress=on_progress
+    )
+    return _finish(result, run, prop.needs, finding)
+
+
+def fuzz_statement(
+    statement: Statement,
+    *,
+    subject: ModelConfig | None = None,
+    budget_seconds: float = 60.0,
+    seed: int = 0,
+    case_target: int | None = None,
+    on_progress: Progress | None = None,
+    slip: int = 0,
+) -> Result:
+    """Check a statement on drawn systems and values.
+
+    Args:
+        statement: the statement.
+        subject: configuration whose systems are drawn; None draws any.
+        budget_seconds, seed, case_target, on_progress: as :func:`fuzz_kernel`.
+        slip: 1 checks the statement's twin, which must fail.
+
+    Raises:
+        ValueError: no strategy draws systems of the statement's kind.
+    """
+    kind = system_kind(statement.system)
+    systems = kind.draw(subject)
+    name = subject.name if subject else ANY_LAYOUT
+    result = Result(name, statement.name, "fuzz", Verdict(Status.NOT_RUN, "not begun"), 0.0)
+
+    def trial(data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
+        system = data.draw(systems)
+        chooser = DrawChooser(draw=data.draw)
+        try:
+            check_statement_case(statement.body, system, chooser, slip)
+        except ClaimFailed as failure:
+            case = {"system": kind.to_json(system), "values": failure.values, "slip": slip}
+            raise shrinking.failed(canonical_json(case), (case, failure)) from failure
+        return chooser.events
+
+    def finding(payload: Any) -> Finding:
+        case, failure = payload
+        return Finding(
+            engine="layout",
+            property_name=statement.name,
+            words=statement.words,
+            subject=name,
+            case=case,
+            message=str(failure),
+            expected=f"lemma {failure.lemma!r} holds" if failure.lemma else "the claim holds",
+            got=failure.detail or "it does not",
+            seed=seed,
+            commit=environment.commit(),
+            environment=_versions(),
+        )
+
+    run = explore(
+        trial, budget_seconds=budget_seconds, seed=seed, case_target=case_target, on_progress=on_progress
+    )
+    return _finish(result, run, statement.needs, finding)
+
+
+def _property_of(kernel: Kernel) -> KernelProperty:
+    known = all_kernel_properties()
+    if kernel.name not in known:
+        raise ValueError(f"kernel {kernel.name!r} has no property to fuzz; known: {', '.join(known)}")
+    return known[kernel.name]
+
+
+def _versions() -> dict[str, str]:
+    return {package: version for package, version in environment.versions().items() if version}
+
+
+def _finish(result: Result, run: Exploration, needs: Needs, finding: Any) -> Result:
+    findings: tuple[Finding, ...] = ()
+    if run.failure is not None:
+        found: Finding = finding(run.failure)
+        if run.note:
+            found = replace(found, message=f"{found.message} ({run.note})")
+        findings = (found,)
+        verdict = Verdict(Status.FAIL, found.message)
+    else:
+        verdict = judge(run.cases, run.events, needs)
+    return replace(
+        result, verdict=verdict, seconds=run.seconds, cases=run.cases, events=run.events, findings=findings
+    )
+
+
+def judge(cases: int, events: Mapping[str, int], needs: Needs) -> Verdict:
+    """PASS if a run without a failure has seen what the property needs, else UNKNOWN."""
+    short = [] if cases >= needs.cases else [f"ran {cases} of the {needs.cases} cases it needs"]
+    short += [
+        f"met {event!r} in {events.get(event, 0)} of the {count} cases it needs"
+        for event, count in needs.events.items()
+        if events.get(event, 0) < count
+    ]
+    if short:
+        return Verdict(Status.UNKNOWN, "; ".join(short))
+    return Verdict(Status.PASS, bounds=(f"{cases} drawn cases",))
