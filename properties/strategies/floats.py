@@ -37,6 +37,9 @@ BF16_SPECIAL = {
 }
 """bf16 bit patterns that a row of ordinary numbers would not meet."""
 
+KINDS = ["ordinary", "edge", "zeros", "any bits"]
+"""Kinds of a row."""
+
 
 def numbers(seed: int, count: int) -> npt.NDArray[np.float64]:
     """``count`` numbers in [-1, 1), the same everywhere for the same seed, none of them 0."""
@@ -60,10 +63,10 @@ def guarded(
     stride = width + (draw(seldom_low(0, 3)) * 16 if free_stride and draw(mostly()) else 0)
     shift = draw(seldom_low(0, 3)) if free_stride and draw(rarely()) else 0
     storage = poison(seed, dtype, (shape[0] + 2 * GUARD_ROWS) * stride + shift)
-    inner = [1]
-    for extent in reversed(shape[2:]):
-        inner.insert(0, inner[0] * extent)
-    strides = (stride, *inner[: len(shape) - 1]) if len(shape) > 1 else (1,)
+    steps = [1]
+    for extent in shape[:0:-1]:
+        steps.append(steps[-1] * extent)
+    strides = (stride, *steps[-2::-1]) if len(shape) > 1 else (1,)
     return TensorValue(dtype, storage, shape, strides, GUARD_ROWS * stride + shift)
 
 
@@ -84,10 +87,15 @@ def bf16_rows(draw: st.DrawFn, rows: int, columns: int, seed: int, *, special: b
     found = np.zeros((rows, columns), np.uint16)
     ordinary = numbers(seed, rows * columns).reshape(rows, columns)
     for row in range(rows):
-        kind = draw(st.sampled_from(["ordinary", "ordinary", "zeros", "any bits"] if special else ["ordinary"]))
-        if kind == "ordinary":
-            found[row] = to_bf16(ordinary[row] * 2.0 ** draw(st.integers(-12, 12) if special else seldom_low(-2, 2)))
-        elif kind == "any bits":
+        kind = draw(st.sampled_from(KINDS if special else KINDS[:1]))
+        if kind in {"ordinary", "edge"}:
+            scale = 2.0 ** draw(st.integers(-12, 12) if special else seldom_low(-2, 2))
+            found[row] = to_bf16(ordinary[row] * scale)
+            if kind == "edge":
+                # On the largest value of one of the two e4m3 variants, times a power of two.
+                top = draw(st.sampled_from([448.0, 240.0])) * scale
+                found[row, draw(st.integers(0, columns - 1))] = to_bf16(top)
+        if kind == "any bits":
             found[row] = poison(seed + row, "bf16", columns)
     if special and rows:
         places = st.tuples(
