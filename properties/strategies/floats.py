@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def numbers(seed: int, count: int) -> npt.NDArray[np.float64]:
 
 @st.composite
 def guarded(
-    draw: st.DrawFn, dtype: str, shape: tuple[int, ...], seed: int, *, free_stride: bool = True
+    draw: st.DrawFn, dtype: str, shape: Sequence[int], seed: int, *, free_stride: bool = True
 ) -> TensorValue:
     """A view of that shape in a poisoned storage, with rows before and after it.
 
@@ -67,7 +68,7 @@ def guarded(
     for extent in shape[:0:-1]:
         steps.append(steps[-1] * extent)
     strides = (stride, *steps[-2::-1]) if len(shape) > 1 else (1,)
-    return TensorValue(dtype, storage, shape, strides, GUARD_ROWS * stride + shift)
+    return TensorValue(dtype, storage, tuple(shape), strides, GUARD_ROWS * stride + shift)
 
 
 def filled(value: TensorValue, cells: npt.NDArray[Any]) -> TensorValue:

@@ -69,14 +69,14 @@ register_property(
         needs=Needs(
             cases=60,
             events={
-                "ocp": 15,
-                "fnuz": 15,
+                "ocp": 8,
+                "fnuz": 8,
                 "NaN": 5,
-                "infinity": 5,
+                "infinity": 3,
                 "zero tile": 5,
                 "tie": 5,
                 "subnormal code": 10,
-                "largest value": 3,
+                "largest value": 2,
                 "several rows": 10,
             },
         ),

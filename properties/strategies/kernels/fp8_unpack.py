@@ -74,8 +74,8 @@ register_property(
         needs=Needs(
             cases=60,
             events={
-                "ocp": 15,
-                "fnuz": 15,
+                "ocp": 8,
+                "fnuz": 8,
                 "NaN": 5,
                 "scale 0": 3,
                 "scale NaN": 3,
