@@ -1,0 +1,135 @@
+"""Device memory: storages of bytes, and segments, through which a pointer argument reaches one of them.
+
+A pointer is a 64-bit address. Every pointer argument starts a segment of its own, far from all others, so
+an address tells which tensor it came from, and arithmetic on it is the device's. What may be touched through
+a segment is exactly the tensor's view: not the rows between its rows, nor what else its storage holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from kvproof.harness.ir.execute.values import Array
+
+SEGMENT_BITS = 44
+_DTYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+@dataclass(eq=False)
+class Storage:
+    """Bytes that one or more tensors are views of.
+
+    Attributes:
+        data: the bytes, one-dimensional and writable.
+        written: which bytes hold a defined value; None if all do.
+    """
+
+    data: npt.NDArray[np.uint8]
+    written: npt.NDArray[np.bool_] | None = None
+
+
+@dataclass(eq=False)
+class Segment:
+    """What a pointer argument may touch.
+
+    Attributes:
+        name: argument.
+        storage: its bytes.
+        start: byte of the storage that the pointer points to.
+        item: bytes of an element of the view.
+        shape, strides: the view; strides in elements.
+    """
+
+    name: str
+    storage: Storage
+    start: int
+    item: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    base: int = 0
+    span: int = field(init=False)
+    dense: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        dims = sorted((s, n) for n, s in zip(self.shape, self.strides, strict=True) if n != 1)
+        self._dims = dims
+        self._cells: Array | None = None
+        if 0 in self.shape:
+            self.span, self.dense, self._nested = 0, True, True
+            return
+        self.span = (1 + sum((n - 1) * s for s, n in dims)) * self.item
+        reach = 1
+        self.dense = self._nested = True
+        for stride, extent in dims:
+            self.dense &= stride == reach
+            # In rows that overlap, or a dimension expanded from one element, a cell has several coordinates.
+            self._nested &= stride >= reach
+            reach += stride * (extent - 1)
+
+    def inside(self, offset: Array, width: int) -> Array:
+        """Which accesses of ``width`` bytes at these byte offsets lie in the view."""
+        # One comparison: a negative offset is a huge one when read as unsigned.
+        within = offset.view(np.uint64) <= np.uint64(max(self.span - width, -1) % 2**64)
+        if self.span < width:
+            within[...] = False
+        if self.dense:
+            return within
+        first = np.where(within, offset, 0)
+        result = within & self._in_view(first // self.item)
+        if width > self.item:
+            result &= self._in_view((first + width - 1) // self.item)
+        return result
+
+    def _in_view(self, element: Array) -> Array:
+        if not self._nested:
+            return self._listed()[element]
+        rest = element
+        good = np.ones(element.shape, bool)
+        for stride, extent in reversed(self._dims):
+            coordinate = rest // stride
+            good &= coordinate < extent
+            rest = rest - coordinate * stride
+        return good & (rest == 0)
+
+    def _listed(self) -> Array:
+        if self._cells is None:
+            cells = np.zeros(self.span // self.item, bool)
+            index = np.zeros((), np.int64)
+            for extent, stride in zip(self.shape, self.strides, strict=True):
+                index = index[..., None] + np.arange(extent) * stride
+            cells[index] = True
+            self._cells = cells
+        return self._cells
+
+
+class Memory:
+    """The segments of one launch."""
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+
+    def add(self, segment: Segment) -> int:
+        """Give a segment its address."""
+        self.segments.append(segment)
+        segment.base = len(self.segments) << SEGMENT_BITS
+        return segment.base
+
+    def segment_of(self, address: int) -> Segment | None:
+        """The segment that an address came from: the one whose base is nearest."""
+        number = (address + (1 << (SEGMENT_BITS - 1))) >> SEGMENT_BITS
+        return self.segments[number - 1] if 1 <= number <= len(self.segments) else None
+
+    def numbers(self, address: Array) -> Array:
+        """Number of the segment that each address came from."""
+        return (address + (1 << (SEGMENT_BITS - 1))) >> SEGMENT_BITS
+
+
+def typed(storage: Storage, width: int) -> Array:
+    """The storage's bytes as unsigned integers of ``width`` bytes."""
+    if width == 1:
+        return storage.data
+    whole = storage.data.size // width * width
+    return storage.data[:whole].view(_DTYPES[width])

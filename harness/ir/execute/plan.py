@@ -1,0 +1,327 @@
+"""From the SSA form to a plan: each operation becomes a function of the values, built once and run many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvproof.harness.ir.execute.access import Accesses
+from kvproof.harness.ir.execute.memory import Segment
+from kvproof.harness.ir.execute.values import Array, UnsupportedOperation
+from kvproof.harness.ir.reader import Block, Function, Module, Operation, Region, Value
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """A set of programs that run the same operations.
+
+    Attributes:
+        values: by value number; what this set has not computed or captured is None.
+        programs: linear ids of its programs.
+        accesses: the memory they share.
+        arguments: segment of each pointer argument, by value number.
+        grid: programs along x, y, z.
+        limit: iterations of one loop, before a kernel counts as endless.
+    """
+
+    values: list[Array | None]
+    programs: Array
+    accesses: Accesses
+    arguments: dict[int, Segment]
+    grid: tuple[int, int, int]
+    limit: int
+
+    def at(self, value: Value) -> Array:
+        """What a value holds."""
+        found = self.values[value.number]
+        assert found is not None  # SSA: defined before it is used
+        return found
+
+    def select(self, rows: Array, captured: Sequence[int]) -> Frame:
+        """The programs in these rows, with the values that they will use."""
+        values: list[Array | None] = [None] * len(self.values)
+        for number in captured:
+            value = self.values[number]
+            if value is not None:
+                values[number] = value if value.shape[0] == 1 else value[rows]
+        return Frame(values, self.programs[rows], self.accesses, self.arguments, self.grid, self.limit)
+
+
+Step = Callable[[list[Array | None], Frame], None]
+"""Runs one operation: reads and writes the values, and memory through the frame."""
+
+Results = tuple[Array, ...]
+BlockEnd = Callable[[Frame], "Results | Jump"]
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Where programs go at the end of a block: (rows or None for all, block, arguments)."""
+
+    targets: tuple[tuple[Array | None, int, tuple[Value, ...]], ...]
+
+
+@dataclass(slots=True, eq=False)
+class BlockPlan:
+    """A block: its argument numbers, steps and end."""
+
+    arguments: tuple[int, ...]
+    steps: list[Step]
+    end: BlockEnd
+
+
+@dataclass(slots=True, eq=False)
+class RegionPlan:
+    """A region.
+
+    Attributes:
+        blocks: its blocks; the first is entered.
+        captured: numbers of the outer values that it uses.
+        needs: for each block the numbers of the values that are used from there on.
+    """
+
+    blocks: list[BlockPlan]
+    captured: tuple[int, ...]
+    needs: tuple[tuple[int, ...], ...]
+
+    def run(self, frame: Frame, arguments: Sequence[Array] = ()) -> Results:
+        """Run the region of one block in this frame; returns what its last operation passes on."""
+        block = self.blocks[0]
+        values = frame.values
+        for number, argument in zip(block.arguments, arguments, strict=True):
+            values[number] = argument
+        for step in block.steps:
+            step(values, frame)
+        if len(self.blocks) > 1:
+            return _run_blocks(self, frame)
+        passed = block.end(frame)
+        assert isinstance(passed, tuple)  # one block has nowhere to jump
+        return passed
+
+
+def _run_blocks(region: RegionPlan, frame: Frame) -> Results:
+    """Follow branches; the first block's steps have run. Programs that part stay apart to their return."""
+    results: list[tuple[Array, Results]] = []
+    everyone = np.arange(len(frame.programs))
+    waiting: list[tuple[Frame, Array, int, tuple[Array, ...] | None]] = [(frame, everyone, 0, None)]
+    left = frame.limit
+    while waiting:
+        here, rows, number, arguments = waiting.pop()
+        block = region.blocks[number]
+        if arguments is not None:
+            for target, value in zip(block.arguments, arguments, strict=True):
+                here.values[target] = value
+            for step in block.steps:
+                step(here.values, here)
+        left -= 1
+        if left < 0:
+            raise EndlessError
+        end = block.end(here)
+        if not isinstance(end, Jump):
+            results.append((rows, end))
+            continue
+        for subset, target, passed in end.targets:
+            if subset is None:
+                waiting.append((here, rows, target, tuple(here.at(v) for v in passed)))
+            else:
+                chosen = here.select(subset, (*region.needs[target], *(v.number for v in passed)))
+                waiting.append((chosen, rows[subset], target, tuple(chosen.at(v) for v in passed)))
+    return merge(results, len(everyone))
+
+
+class EndlessError(RuntimeError):
+    """A loop ran for more iterations than any kernel needs."""
+
+
+def merge(parts: Sequence[tuple[Array, Results]], count: int) -> Results:
+    """Results of sets of rows as results of all rows."""
+    if len(parts) == 1:
+        return parts[0][1]
+    merged: list[Array] = []
+    for columns in zip(*(results for _, results in parts), strict=True):
+        lanes = np.broadcast_shapes(*(c.shape[1:] for c in columns))
+        out = np.empty((count, *lanes), columns[0].dtype)
+        for (rows, _), column in zip(parts, columns, strict=True):
+            out[rows] = column
+        merged.append(out)
+    return tuple(merged)
+
+
+Maker = Callable[[Operation, "Planner"], Step]
+
+
+class Planner:
+    """Builds the plan of one module.
+
+    Args:
+        module: the kernel.
+        makers: what builds the step of each operation, by operation name.
+    """
+
+    def __init__(self, module: Module, makers: dict[str, Maker]) -> None:
+        self.module = module
+        self._makers = makers
+        self.count = 1 + max((v.number for v in _all_values(module)), default=-1)
+        self.sources = _pointer_sources(module)
+
+    def function(self, function: Function) -> RegionPlan:
+        """The plan of a function's body.
+
+        Raises:
+            UnsupportedOperation: an operation without a maker, named with its place.
+        """
+        return self.region(function.body)
+
+    def region(self, region: Region) -> RegionPlan:
+        """The plan of a region."""
+        blocks: list[BlockPlan] = []
+        for block in region.blocks:
+            *inner, last = block.operations
+            steps = [self.step(operation) for operation in inner]
+            numbers = tuple(v.number for v in block.arguments)
+            blocks.append(BlockPlan(numbers, steps, self._end(last)))
+        return RegionPlan(blocks, captured(region), _needs(region))
+
+    def step(self, operation: Operation) -> Step:
+        """The step of one operation."""
+        maker = self._makers.get(operation.name)
+        if maker is None or not operation.known:
+            raise UnsupportedOperation(f"{operation.name} at {operation.location}")
+        try:
+            return maker(operation, self)
+        except UnsupportedOperation as error:
+            raise UnsupportedOperation(f"{error} at {operation.location}") from None
+
+    def _end(self, operation: Operation) -> BlockEnd:
+        operands, successors = operation.operands, operation.successors
+        if operation.name == "cf.br":
+            (target,) = successors
+            jump = Jump(((None, target.block, target.operands),))
+            return lambda _frame: jump
+        if operation.name == "cf.cond_br":
+            condition = operands[0]
+            yes, no = successors
+
+            def branch(frame: Frame) -> Jump:
+                taken = frame.at(condition)
+                if taken.all():
+                    return Jump(((None, yes.block, yes.operands),))
+                if not taken.any():
+                    return Jump(((None, no.block, no.operands),))
+                # Last in, first out: the taken side runs first, as its block comes first.
+                return Jump(
+                    (
+                        (np.flatnonzero(~taken), no.block, no.operands),
+                        (np.flatnonzero(taken), yes.block, yes.operands),
+                    )
+                )
+
+            return branch
+        numbers = tuple(v.number for v in operands)
+
+        def leave(frame: Frame) -> Results:
+            values = frame.values
+            return tuple(values[n] for n in numbers)  # type: ignore[misc]  # SSA: all are defined
+
+        return leave
+
+
+def _all_values(module: Module) -> list[Value]:
+    found: list[Value] = []
+    for function in module.functions.values():
+        found += function.arguments
+        for operation in function.body.walk():
+            found += operation.results
+            for region in operation.regions:
+                for block in region.blocks:
+                    found += block.arguments
+        for block in function.body.blocks:
+            found += block.arguments
+    return found
+
+
+def captured(region: Region) -> tuple[int, ...]:
+    """Numbers of the values that a region uses and does not define, those of nested regions included."""
+    used: set[int] = set()
+    defined: set[int] = set()
+    for block in region.blocks:
+        block_uses, block_defines = _uses(block)
+        used |= block_uses
+        defined |= block_defines
+    return tuple(sorted(used - defined))
+
+
+def _uses(block: Block) -> tuple[set[int], set[int]]:
+    """Numbers of the values that a block uses, and of those that it defines; nested regions included."""
+    used: set[int] = set()
+    defined = {v.number for v in block.arguments}
+    for operation in block.operations:
+        used |= {v.number for v in operation.operands}
+        for successor in operation.successors:
+            used |= {v.number for v in successor.operands}
+        defined |= {v.number for v in operation.results}
+        for region in operation.regions:
+            used |= set(captured(region))
+    return used, defined
+
+
+def _needs(region: Region) -> tuple[tuple[int, ...], ...]:
+    uses = [_uses(block)[0] for block in region.blocks]
+    follows = [{s.block for o in block.operations for s in o.successors} for block in region.blocks]
+    changed = True
+    while changed:
+        changed = False
+        for at, after in enumerate(follows):
+            wanted = uses[at].union(*(uses[block] for block in after))
+            changed |= wanted != uses[at]
+            uses[at] = wanted
+    return tuple(tuple(sorted(used)) for used in uses)
+
+
+def _pointer_sources(module: Module) -> dict[int, frozenset[int]]:
+    """For each pointer value the arguments that it may come from; none where it cannot be told."""
+    sources: dict[int, frozenset[int]] = {}
+    for function in module.functions.values():
+        for argument in function.arguments:
+            if argument.type.is_pointer and function.public:
+                sources[argument.number] = frozenset({argument.number})
+        changed = True
+        while changed:
+            changed = False
+            for operation in function.body.walk():
+                for value, found in _flow(operation, sources):
+                    if found - sources.get(value.number, frozenset()):
+                        sources[value.number] = sources.get(value.number, frozenset()) | found
+                        changed = True
+    return sources
+
+
+def _flow(operation: Operation, sources: dict[int, frozenset[int]]) -> list[tuple[Value, frozenset[int]]]:
+    def of(*values: Value) -> frozenset[int]:
+        return frozenset().union(*(sources.get(v.number, frozenset()) for v in values))
+
+    found: list[tuple[Value, frozenset[int]]] = []
+    if operation.name in {"scf.if", "scf.for", "scf.while"}:
+        ends = [region.block.operations[-1].operands for region in operation.regions]
+        carried = operation.operands[3:] if operation.name == "scf.for" else operation.operands
+        if operation.name == "scf.for":
+            inner = operation.regions[0].block.arguments[1:]
+            for result, argument, start, end in zip(operation.results, inner, carried, ends[0], strict=True):
+                found += [(argument, of(start, end)), (result, of(start, end))]
+        elif operation.name == "scf.if":
+            for i, result in enumerate(operation.results):
+                found.append((result, of(*(end[i] for end in ends))))
+        else:
+            before, after = (region.block.arguments for region in operation.regions)
+            condition, yielded = ends[0][1:], ends[1]
+            for argument, start, end in zip(before, carried, yielded, strict=True):
+                found.append((argument, of(start, end)))
+            for argument, result, passed in zip(after, operation.results, condition, strict=True):
+                found += [(argument, of(passed)), (result, of(passed))]
+    elif operation.name in {"tt.load", "tt.call"}:
+        return []
+    else:
+        found = [(result, of(*operation.operands)) for result in operation.results if result.type.is_pointer]
+    return [(value, source) for value, source in found if value.type.is_pointer]
