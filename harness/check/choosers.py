@@ -225,13 +225,14 @@ def check_case(body: Body, system: Any, chooser: Chooser, slip: int = 0) -> None
     """Run a statement's body on one case.
 
     Raises:
-        ClaimFailed: the claim does not hold, or a formula refused its arguments though the premises hold.
+        ClaimFailed: the claim does not hold, or a formula refused its arguments (or divided by zero) though the
+            premises hold.
         Vacuous: the case is outside the statement (not with a :class:`DrawChooser`, which rejects).
     """
     values = getattr(chooser, "values", {})
     try:
         claim = body(system, chooser, slip)
-    except LayoutError as error:
+    except (LayoutError, ZeroDivisionError) as error:
         raise ClaimFailed(values, detail=str(error)) from error
     if not bool(claim):
         raise ClaimFailed(values)

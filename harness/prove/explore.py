@@ -167,7 +167,7 @@ def _run(subject: Subject, system: Any, statement: Statement, execution: Executi
             vacuous = str(left)
         except DeadEnd:
             pass
-        except LayoutError as error:
+        except (LayoutError, ZeroDivisionError) as error:
             # The code refuses whatever the values: that this point is never reached has to be shown.
             execution.obligations.append(Obligation("require", str(error), tuple(execution.premises), FALSE))
     names = (*subject.sizes, *chooser.names)
@@ -186,5 +186,5 @@ def _only_known_errors() -> Iterator[None]:
     """What code raises because a value is symbolic becomes UNSUPPORTED; its own mistakes stay what they are."""
     try:
         yield
-    except (TypeError, ZeroDivisionError, RecursionError) as error:
+    except (TypeError, RecursionError) as error:
         raise UnsupportedError(f"{type(error).__name__}: {error}") from error

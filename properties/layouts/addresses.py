@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvproof.models.index import INT64_MAX, Condition, IndexValue, negate, within
-from kvproof.models.row_space import DENSE_RATIO, ClassRows, RowSpace
+from kvproof.models.row_space import ENTRY_ORDER, ENVELOPE_ORDER, ClassRows, RowSpace
 from kvproof.properties.statement import Chooser
 
 
@@ -60,9 +60,14 @@ class CompressRow:
         return within(self.row, start + slip, start + self.rows.envelope_rows)
 
 
-def compressed_ratios(space: RowSpace) -> tuple[int, ...]:
-    """Ratios of the classes that have compressed rows."""
-    return tuple(ratio for ratio in space.class_rows if ratio != DENSE_RATIO)
+def entry_ratios(space: RowSpace) -> tuple[int, ...]:
+    """Ratios of the classes present, in the order in which an entry has to hold their windows."""
+    return tuple(ratio for ratio in ENTRY_ORDER if ratio in space.class_rows)
+
+
+def envelope_ratios(space: RowSpace) -> tuple[int, ...]:
+    """Ratios of the classes with compressed rows, in the order in which an envelope has to hold them."""
+    return tuple(ratio for ratio in ENVELOPE_ORDER if ratio in space.class_rows)
 
 
 def choose_position(space: RowSpace, choose: Chooser, name: str) -> IndexValue:

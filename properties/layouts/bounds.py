@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvproof.models.index import Condition, within
 from kvproof.models.row_space import RowSpace
-from kvproof.properties.layouts.addresses import choose_compress, choose_window, compressed_ratios
+from kvproof.properties.layouts.addresses import choose_compress, choose_window, entry_ratios, envelope_ratios
 from kvproof.properties.statement import Chooser, Needs, statement
 
 
@@ -18,8 +18,8 @@ def in_own_part(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
     kind = choose.pick("kind", ("window", "compressed"))
     choose.event(kind)
     if kind == "window":
-        return choose_window(space, choose, choose.pick("class", tuple(space.class_rows))).in_span(space, slip)
-    return choose_compress(space, choose, choose.pick("class", compressed_ratios(space))).in_span(space, slip)
+        return choose_window(space, choose, choose.pick("class", entry_ratios(space))).in_span(space, slip)
+    return choose_compress(space, choose, choose.pick("class", envelope_ratios(space))).in_span(space, slip)
 
 
 @statement(
@@ -32,10 +32,10 @@ def in_view(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
     kind = choose.pick("kind", ("window", "compressed"))
     choose.event(kind)
     if kind == "window":
-        window = choose_window(space, choose, choose.pick("class", tuple(space.class_rows)))
+        window = choose_window(space, choose, choose.pick("class", entry_ratios(space)))
         stop = space.plane_rows - slip * space.slot_rows
         inside = within(window.row, 0, stop)
         return inside & within(window.index, 0, stop - window.rows.base_row(window.layer))
-    row = choose_compress(space, choose, choose.pick("class", compressed_ratios(space)))
+    row = choose_compress(space, choose, choose.pick("class", envelope_ratios(space)))
     inside = within(row.row, 0, space.plane_rows)
     return inside & within(row.index, slip, space.plane_rows - row.rows.base_row(row.layer))

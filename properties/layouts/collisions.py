@@ -8,8 +8,9 @@ from kvproof.properties.layouts.addresses import (
     choose_compress,
     choose_slot,
     choose_window,
-    compressed_ratios,
     differ_by_at_most,
+    entry_ratios,
+    envelope_ratios,
     pick_pair,
 )
 from kvproof.properties.statement import Chooser, Needs, statement
@@ -24,7 +25,7 @@ TWO_APART = "rows of different addresses must be two apart, or one further from 
     twin=TWO_APART,
 )
 def windows_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
-    first, second = pick_pair(choose, tuple(space.class_rows))
+    first, second = pick_pair(choose, entry_ratios(space))
     a, b = choose_window(space, choose, first, " a"), choose_window(space, choose, second, " b")
     choose.event("same class", first == second)
     choose.event("other class", first != second)
@@ -49,9 +50,7 @@ def windows_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
     twin=TWO_APART,
 )
 def compressed_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
-    # Classes in envelope order, so that b comes after a in one envelope.
-    ratios = tuple(sorted(compressed_ratios(space), key=lambda ratio: -ratio))
-    first, second = pick_pair(choose, ratios)
+    first, second = pick_pair(choose, envelope_ratios(space))
     a, b = choose_compress(space, choose, first, " a"), choose_compress(space, choose, second, " b")
     choose.event("same class", first == second)
     choose.event("other class", first != second)
@@ -74,8 +73,8 @@ def compressed_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Conditi
     twin=TWO_APART,
 )
 def windows_above_compressed(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
-    a = choose_window(space, choose, choose.pick("class a", tuple(space.class_rows)), " a")
-    b = choose_compress(space, choose, choose.pick("class b", compressed_ratios(space)), " b")
+    a = choose_window(space, choose, choose.pick("class a", entry_ratios(space)), " a")
+    b = choose_compress(space, choose, choose.pick("class b", envelope_ratios(space)), " b")
     choose.event("adjacent regions", space.held_slots - space.num_slots - 1 == b.block)
     choose.lemma("row a is in its class's part of its slot", a.in_span(space))
     choose.lemma("row b is in its class's part of its block", b.in_span(space))
@@ -109,7 +108,7 @@ def arena_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
         choose.lemma("the state opens its slot", (first == other_start) & (second <= other_stop))
         return (slot == other) | (stop <= other_start) | (other_stop <= start)
     if against == "window":
-        window = choose_window(space, choose, choose.pick("class", tuple(space.class_rows)), " w")
+        window = choose_window(space, choose, choose.pick("class", entry_ratios(space)), " w")
         choose.event("same slot", slot == window.slot)
         choose.lemma("the row is in its class's part of its slot", window.in_span(space))
         above = window.row >= stop + window.rows.entry_offset

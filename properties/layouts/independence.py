@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvproof.models.index import Condition, negate
 from kvproof.models.row_space import UnifiedPoolGeometry
-from kvproof.properties.layouts.addresses import choose_position, choose_slot, compressed_ratios
+from kvproof.properties.layouts.addresses import choose_position, choose_slot, entry_ratios, envelope_ratios
 from kvproof.properties.statement import Chooser, Needs, statement
 
 
@@ -17,7 +17,7 @@ from kvproof.properties.statement import Chooser, Needs, statement
 def layer_independent(space: UnifiedPoolGeometry, choose: Chooser, slip: int = 0) -> Condition:
     kind = choose.pick("kind", ("window", "compressed"))
     choose.event(kind)
-    ratio = choose.pick("class", tuple(space.class_rows) if kind == "window" else compressed_ratios(space))
+    ratio = choose.pick("class", entry_ratios(space) if kind == "window" else envelope_ratios(space))
     cls = space.classes[ratio]
     choose.event("several layers", cls.num_layers > 1)
     if kind == "window":
@@ -52,7 +52,7 @@ def boundary_independent(space: UnifiedPoolGeometry, choose: Chooser, slip: int 
     choose.event("boundary moved", negate((slots == space.num_slots) & (blocks == space.num_blocks)))
     kind = choose.pick("kind", ("window", "compressed"))
     choose.event(kind)
-    ratio = choose.pick("class", tuple(space.class_rows) if kind == "window" else compressed_ratios(space))
+    ratio = choose.pick("class", entry_ratios(space) if kind == "window" else envelope_ratios(space))
     rows, moved_rows = space.rows_of(ratio), moved.rows_of(ratio)
     layer = choose.integer("layer", 0, rows.num_layers - 1)
     holds = rows.base_row(layer) + slip == moved_rows.base_row(layer)
