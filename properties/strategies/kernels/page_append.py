@@ -1,0 +1,126 @@
+"""Cases of appending to the paged cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from kvproof.models.contract import Access, Arguments, TensorValue, contiguous
+from kvproof.models.deepseek_v4 import ModelConfig
+from kvproof.properties.statement import Needs
+from kvproof.properties.strategies.buffers import RowType, poisoned_rows
+from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
+from kvproof.properties.strategies.draws import distinct_from, mostly, rarely, seldom_low
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The shape of a small paged cache: blocks, entries of each, bytes of the two records, spare page bytes."""
+
+    blocks: int
+    entries: int
+    data_bytes: int
+    scale_bytes: int
+    interleaved: bool
+    spare: int
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page."""
+        return self.entries * (self.data_bytes + self.scale_bytes) + self.spare
+
+    @property
+    def events(self) -> set[str]:
+        """What the shape shows."""
+        found = {"interleaved" if self.interleaved else "data then scales"}
+        return found | ({"padded page"} if self.spare else set())
+
+
+@st.composite
+def page_shapes(draw: st.DrawFn) -> Pages:
+    """A cache of a few pages. Shrinks to one entry of one byte each, data then scales."""
+    return Pages(
+        blocks=draw(seldom_low(1, 4)),
+        entries=draw(seldom_low(1, 5)),
+        data_bytes=draw(seldom_low(1, 9)),
+        scale_bytes=draw(seldom_low(1, 4)),
+        interleaved=draw(st.booleans()),
+        spare=draw(seldom_low(0, 3)) if draw(mostly()) else 0,
+    )
+
+
+@st.composite
+def caches(draw: st.DrawFn, shape: Pages, seed: int) -> TensorValue:
+    """A poisoned cache with guard pages around it, its pages maybe further apart than their bytes."""
+    return draw(poisoned_rows(RowType("uint8", shape.page_bytes), shape.blocks, seed))
+
+
+@st.composite
+def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
+    """A few tokens into a small cache, in no order, sentinels and stale slots among them."""
+    shape = draw(page_shapes())
+    slots = shape.blocks * shape.entries
+    count = draw(seldom_low(0, 6))
+    chosen = draw(distinct_from(range(slots), count))
+    events = shape.events
+    mapping: list[int] = []
+    for t in range(count):
+        kind = draw(st.sampled_from(["live", "live", "live", "padded token", "stale slot"]))
+        slot = chosen[t] if kind == "live" and t < len(chosen) else -1
+        if kind == "stale slot":
+            slot = slots + t if draw(mostly()) else 2**31 * (t + 1) + draw(st.integers(0, 2**30))
+        elif kind == "padded token" and draw(mostly()):
+            slot = -1 - draw(st.integers(0, 2**62))
+        mapping.append(slot)
+        events |= {kind} if slot < 0 or kind == "stale slot" else set()
+        events |= {"later entry"} if 0 <= slot < slots and slot % shape.entries else set()
+        events |= {"later page"} if shape.entries <= slot < slots else set()
+    if draw(rarely()):
+        mapping += draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=2))
+    seed = draw(st.integers(0, 2**16))
+    return Case(
+        values={
+            "data": draw(poisoned_rows(RowType("uint8", shape.data_bytes), count, 4 * seed)),
+            "scales": draw(poisoned_rows(RowType("uint8", shape.scale_bytes), count, 4 * seed + 1)),
+            "slot_mapping": contiguous("int64", mapping),
+            "cache": draw(caches(shape, 4 * seed + 2)),
+            "entries": shape.entries,
+            "interleaved": shape.interleaved,
+        },
+        poison={"data": 4 * seed, "scales": 4 * seed + 1, "cache": 4 * seed + 2},
+        events=frozenset(events),
+    )
+
+
+def explain(a: Arguments, access: Access, at: Mapping[str, int]) -> str:
+    """Which record of which token a byte is for."""
+    slot = int(a.slot_mapping[at["t"]])
+    part = "data" if "data" in access.words else "scale"
+    return (
+        f"byte {at['byte']} of the {part} record of token {at['t']} (block {slot // a.entries}, "
+        f"place {slot % a.entries})"
+    )
+
+
+register_property(
+    KernelProperty(
+        kernel="page_append",
+        words="each token's records lie at its place in its block's page, and no other byte changes",
+        cases=cases,
+        needs=Needs(
+            cases=100,
+            events={
+                "interleaved": 20,
+                "data then scales": 20,
+                "padded page": 10,
+                "padded token": 10,
+                "stale slot": 10,
+                "later entry": 20,
+                "later page": 20,
+            },
+        ),
+        explain=explain,
+    )
+)
