@@ -220,21 +220,18 @@ class _Report:
 
     def _content(self, name: str, row: int, before: TensorValue, got: TensorValue) -> str:
         """What a row holds: what it held before, a row of another argument, or bits of no known origin."""
-        rows = before.shape[0] if before.shape else 1
-        if len(before.shape) != 2 or not 0 <= row < rows:
-            return "something else" if not 0 <= row < rows else "bits " + _row_text(got, row)
-        held = bits_of(got.array[row])
-        if np.array_equal(held, bits_of(before.array[row])):
+        held, former = row_bits(got, row), row_bits(before, row)
+        if np.array_equal(held, former):
             return "what was there before"
         for other in self.contract.tensors:
             source: TensorValue | None = self.case.values[other.name]
-            if other.name == name or source is None or len(source.shape) != 2:
+            if other.name == name or source is None or len(source.shape) != 2 or source.dtype != before.dtype:
                 continue
-            if source.dtype == before.dtype and source.shape[1] == before.shape[1]:
+            if source.shape[1] == held.size:
                 hits = np.flatnonzero((bits_of(source.array) == held).all(axis=1))
                 if hits.size:
                     return f"row {hits[0]} of {other.name}"
-        return "bits " + _row_text(got, row)
+        return "bits " + " ".join(f"{int(b):0{2 * held.itemsize}x}" for b in held[:4]) + " ..." * (held.size > 4)
 
 
 def _by_index_names(_a: Any, access: Access, at: Mapping[str, int]) -> str:
@@ -253,7 +250,10 @@ def _element(value: TensorValue, element: int) -> str:
     return str(int(item)) if wide else hex(int(bits_of(item)[0]))
 
 
-def _row_text(value: TensorValue, row: int) -> str:
-    bits = bits_of(np.atleast_1d(value.array[row])).reshape(-1)
-    text = " ".join(f"{int(b):0{2 * bits.itemsize}x}" for b in bits[:4])
-    return text + (" ..." if bits.size > 4 else "")
+def row_bits(value: TensorValue, row: int) -> Bits:
+    """The bits of a row, which may lie before or after the view; as much of it as the storage has."""
+    if 0 <= row < (value.shape[0] if value.shape else 1):
+        return bits_of(np.atleast_1d(value.array[row] if value.shape else value.array)).reshape(-1)
+    start = value.offset + row * (value.strides[0] if value.strides else 1)
+    columns = value.shape[1] if len(value.shape) > 1 else 1
+    return bits_of(value.storage[max(start, 0) : max(start + columns, 0)])

@@ -13,6 +13,9 @@ from kvproof.harness.devices.base import AccessError
 
 Program = tuple[int, ...]
 
+NEAR_BYTES = 4096
+"""An access at most so far outside an argument is told as an element of it."""
+
 
 class AccessLog:
     """The memory accesses of one launch.
@@ -37,7 +40,8 @@ class AccessLog:
     def guard(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """The builder's method with a check before it."""
         signature = inspect.signature(method)
-        first = next(iter(signature.parameters))
+        # An atomic's first parameter is what it does.
+        first = next(name for name in signature.parameters if name in {"ptr", "ptrs"})
         stores = method.__name__ == "create_masked_store"
 
         def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -66,25 +70,25 @@ class AccessLog:
         if inside.all():
             return
         address = int(addresses[np.argmin(inside)])
-        name, element = self._nearest(address)
+        name, element, distance = self._nearest(address)
         verb = {"create_masked_load": "reads", "create_masked_store": "writes"}.get(what, "updates")
-        raise AccessError(
-            "out of bounds",
-            name,
-            element,
-            (self.program,),
-            f"program {self.program} {verb} outside every argument: element {element} of {name}'s storage",
-        )
+        detail = f"program {self.program} {verb} outside every argument"
+        if distance > NEAR_BYTES:
+            # Which argument is nearest is chance then, and so is how far.
+            raise AccessError("out of bounds", "", 0, (self.program,), f"{detail}, far from all")
+        detail += f": element {element} of {name}'s storage"
+        raise AccessError("out of bounds", name, element, (self.program,), detail)
 
-    def _nearest(self, address: int) -> tuple[str, int]:
-        """(argument, element) of an address, which may lie before or past the argument's storage."""
+    def _nearest(self, address: int) -> tuple[str, int, int]:
+        """(argument, element, bytes away) of an address, which may lie before or past the argument's storage."""
 
         def distance(span: tuple[int, int, str, int]) -> int:
             start, stop, _, _ = span
             return max(start - address, address - stop + 1, 0)
 
-        start, _, name, item = min(self._spans, key=distance)
-        return name, (address - start) // item
+        nearest = min(self._spans, key=distance)
+        start, _, name, item = nearest
+        return name, (address - start) // item, distance(nearest)
 
     def _note(self, addresses: npt.NDArray[np.uint64], values: npt.NDArray[Any]) -> None:
         order = np.argsort(addresses, kind="stable")
@@ -115,7 +119,7 @@ class AccessLog:
             self._collision(int(addresses[at]), (names[writers[at]], names[writers[at + 1]]))
 
     def _collision(self, address: int, programs: tuple[Program, ...]) -> None:
-        name, element = self._nearest(address)
+        name, element, _ = self._nearest(address)
         who = " and ".join(f"program {p}" for p in programs)
         if len(programs) == 1:
             who = f"two lanes of {who}"

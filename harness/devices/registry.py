@@ -12,6 +12,7 @@ from kvproof.harness.devices.base import Device
 _FACTORIES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "cuda": ("kvproof.harness.devices.gpu", "GpuDevice", ("cuda",)),
     "hip": ("kvproof.harness.devices.gpu", "GpuDevice", ("hip",)),
+    "ir": ("kvproof.harness.devices.ir", "IrDevice", ()),
     "interpret": ("kvproof.harness.devices.interpret", "InterpretDevice", ()),
 }
 """Name -> module, class and its arguments; GPUs first."""

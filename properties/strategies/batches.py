@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass
 
@@ -9,11 +10,15 @@ from hypothesis import strategies as st
 
 from kvproof.models.index import INT32_MAX
 from kvproof.models.row_space import UnifiedPoolGeometry
-from kvproof.properties.strategies.draws import distinct_from, mostly, rarely, seldom_low
+from kvproof.properties.strategies.draws import rarely, seldom_low
 
 # Hypothesis draws small magnitudes by preference; a large id is what wraps.
 STALE = st.one_of(st.integers(-(2**31), INT32_MAX), st.integers(0, 2**30).map(lambda back: INT32_MAX - back))
 """What a buffer holds past its live part: anything."""
+
+
+STALE_SLOTS = ("past the plane", "largest", "wraps", "below the plane", "sentinel")
+"""Kinds of slot that no live sequence has."""
 
 
 @dataclass(frozen=True)
@@ -41,23 +46,39 @@ class Batch:
         return max((b - a for a, b in itertools.pairwise(bounds)), default=0)
 
 
+@functools.cache
+def _sequences(ring_slots: int) -> st.SearchStrategy[tuple[int, tuple[str, int], int]]:
+    """One sequence before it has a slot: (tokens, (kind of stale slot or "", place or step), last position).
+
+    Drawn by itself and in few draws, so that a failing batch shrinks by leaving sequences out.
+    """
+    own = [("", place) for place in range(8)]
+    stale = [(kind, step) for step in range(3) for kind in STALE_SLOTS]
+    return st.tuples(
+        sequence_lengths(ring_slots),
+        st.sampled_from([*own, *stale, *own[1:] * 6]),
+        st.one_of(st.integers(-3, INT32_MAX), st.integers(-3, 3 * ring_slots)),
+    )
+
+
 @st.composite
 def batches(draw: st.DrawFn, geometry: UnifiedPoolGeometry, *, most: int = 4) -> Batch:
     """A batch of up to ``most`` sequences, each live one in a slot of its own. Shrinks to an empty one."""
     events: set[str] = set()
-    count = draw(seldom_low(0, most))
-    free = [geometry.physical_slot(group) for group in range(geometry.num_slots)]
-    slots = draw(distinct_from(free, count))
+    sequences = draw(st.lists(_sequences(geometry.ring_slots), max_size=most))
+    own = [geometry.physical_slot(group) for group in range(geometry.num_slots)]
+    free, used = list(own), list[int]()
     start = draw(seldom_low(0, 2)) if draw(rarely()) else 0
-    cu, positions, used = [start], [draw(STALE) for _ in range(start)], []
-    for sequence in range(count):
-        tokens = draw(sequence_lengths(geometry.ring_slots))
-        slot = slots[sequence] if sequence < len(slots) else -1
-        if sequence >= len(slots) or draw(rarely()):
-            slot = draw(stale_slots(geometry, frozenset(free) | set(used)))
+    cu, positions = [start], [draw(STALE) for _ in range(start)]
+    for tokens, (stale, place), last in sequences:
+        if free and not stale:
+            slot = free.pop(place % len(free))
+        else:
+            slot = stale_slot(geometry, stale, place, frozenset([*own, *used]))
         used.append(slot)
-        positions += draw(token_positions(tokens, geometry.ring_slots, live=slot >= 0))
         cu.append(cu[-1] + tokens)
+        # Positions below 0 are padding on the left of a short sequence.
+        positions += range(last - tokens + 1, last + 1)
         events |= _sequence_events(geometry, slot, tokens, positions[cu[-2] :])
     rows = cu[-1] + (draw(seldom_low(0, 2)) if draw(rarely()) else 0)
     positions += [draw(STALE) for _ in range(rows - cu[-1])]
@@ -65,9 +86,9 @@ def batches(draw: st.DrawFn, geometry: UnifiedPoolGeometry, *, most: int = 4) ->
         events.add("stale padding")
         positions += draw(st.lists(STALE, min_size=1, max_size=3))
         cu += draw(st.lists(STALE, max_size=2))
-    lengths = {b - a for a, b in itertools.pairwise(cu[: count + 1])}
+    lengths = {tokens for tokens, _, _ in sequences}
     events |= {"ragged"} if len(lengths) > 1 else set()
-    events |= {"several sequences"} if count > 1 else set()
+    events |= {"several sequences"} if len(sequences) > 1 else set()
     return Batch(cu, positions, used, rows, frozenset(events))
 
 
@@ -84,43 +105,16 @@ def _sequence_events(geometry: UnifiedPoolGeometry, slot: int, tokens: int, posi
     return {name for name, happened in found.items() if happened}
 
 
-@st.composite
-def sequence_lengths(draw: st.DrawFn, ring_slots: int) -> int:
+def sequence_lengths(ring_slots: int) -> st.SearchStrategy[int]:
     """Tokens of one sequence: a decode or verify step, a chunk around the ring's length, or none."""
-    short = st.integers(1, 8)
-    around = st.sampled_from([ring_slots, ring_slots + 1, max(ring_slots - 1, 1), 2 * ring_slots + 1])
-    if draw(rarely()):
-        return 0
-    # Long chunks cost an interpreter a program a token, so a real ring is exceeded seldom.
-    long = draw(mostly()) if ring_slots <= 16 else draw(rarely())
-    return draw(around) if long else draw(short)
+    around = [ring_slots, ring_slots + 1, max(ring_slots - 1, 1), 2 * ring_slots + 1]
+    # Long chunks cost an interpreter a program a few tokens, so a real ring is exceeded seldom.
+    times = 4 if ring_slots <= 16 else 1
+    return st.sampled_from([0, *range(1, 9), *around * times, *[0] * 4, *range(1, 9), *range(1, 9)])
 
 
-@st.composite
-def token_positions(draw: st.DrawFn, tokens: int, ring_slots: int, *, live: bool) -> list[int]:
-    """Consecutive positions of one sequence; of a padded sequence anything."""
-    if not live:
-        return [draw(STALE) for _ in range(tokens)]
-    if tokens and draw(rarely()):
-        # Padding on the left: positions below 0, then the sequence's first ones.
-        first = -draw(st.integers(1, tokens))
-    else:
-        first = draw(
-            st.one_of(
-                st.integers(0, 3 * ring_slots),
-                st.integers(0, 3).map(lambda laps: laps * ring_slots),
-                st.integers(0, 2**20),
-                st.integers(0, 3).map(lambda back: INT32_MAX - tokens - back),
-            )
-        )
-    return list(range(first, first + tokens))
-
-
-@st.composite
-def stale_slots(draw: st.DrawFn, geometry: UnifiedPoolGeometry, taken: frozenset[int]) -> int:
-    """A slot that no live sequence has: a sentinel, one outside the plane, or one whose row wraps in 32 bits."""
-    kind = draw(st.sampled_from(["sentinel", "past the plane", "wraps", "largest", "below the plane"]))
-    step = draw(st.integers(0, 3))
+def stale_slot(geometry: UnifiedPoolGeometry, kind: str, step: int, taken: frozenset[int]) -> int:
+    """A slot of a kind of :data:`STALE_SLOTS`; -1 if there is none that nobody has."""
     if kind == "past the plane":
         slot = geometry.slot_positions + step
     elif kind == "wraps":
@@ -136,7 +130,16 @@ def stale_slots(draw: st.DrawFn, geometry: UnifiedPoolGeometry, taken: frozenset
 
 
 @st.composite
+def stale_slots(draw: st.DrawFn, geometry: UnifiedPoolGeometry, taken: frozenset[int]) -> int:
+    """A slot that no live sequence has, of any kind. Shrinks to the one past the plane."""
+    kind, step = draw(st.sampled_from(STALE_SLOTS)), draw(st.integers(0, 3))
+    return stale_slot(geometry, kind, step, taken)
+
+
+@st.composite
 def writes_per_batch(draw: st.DrawFn, longest: int, ring_slots: int) -> int:
-    """Tokens written of one sequence at most: usually what the longest needs, up to the ring."""
+    """Tokens written of one sequence at most: usually what the longest needs, up to the ring; sometimes fewer."""
     needed = min(longest, ring_slots)
-    return draw(seldom_low(0, ring_slots)) if draw(rarely()) else needed
+    if needed and draw(rarely()):
+        return draw(seldom_low(1, min(ring_slots, 64)))
+    return needed
