@@ -13,8 +13,15 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import check_count, check_vector
-from kvproof.kernels.index_parts import check_geometry, check_positions, class_row, class_window, wrapped
-from kvproof.kernels.index_spec import serves
+from kvproof.kernels.index_parts import (
+    Pair,
+    check_geometry,
+    check_pair,
+    check_positions,
+    class_row,
+    class_window,
+    wrapped,
+)
 from kvproof.kernels.launch import launch
 from kvproof.models.row_space import CSA_RATIO, DENSE_RATIO, HCA_RATIO, UnifiedPoolGeometry
 
@@ -211,17 +218,17 @@ def write_v4_paged_decode_indices(
         TypeError, ValueError: an argument out of its contract, by name.
     """
     win = check_geometry(geometry, win)
-    T = check_count("T", T, 0)  # noqa: N806
+    tokens = check_count("T", T, 0)
     check_vector("state_slot_per_seq", state_slot_per_seq, 0, state_slot_per_seq)
-    check_vector("batch_id_per_token", batch_id_per_token, T, state_slot_per_seq)
-    check_positions("positions", positions, T, state_slot_per_seq)
+    check_vector("batch_id_per_token", batch_id_per_token, tokens, state_slot_per_seq)
+    check_positions("positions", positions, tokens, state_slot_per_seq)
     pairs = {
         DENSE_RATIO: ("swa", swa_indptr, swa_indices),
         CSA_RATIO: ("csa", csa_indptr, csa_indices),
         HCA_RATIO: ("hca", hca_indptr, hca_indices),
     }
     on = {
-        ratio: _check_class(pair, geometry, ratio, dest_rows, T, batch_id_per_token)
+        ratio: _check_class(pair, geometry, ratio, dest_rows, tokens, batch_id_per_token)
         for ratio, pair in pairs.items()
     }
     if not any(on.values()) or state_slot_per_seq.shape[0] == 0:
@@ -230,7 +237,7 @@ def write_v4_paged_decode_indices(
     buffers = [pair if on[ratio] else (pair[0], None, None) for ratio, pair in pairs.items()]
     launch(
         decode_indices_kernel,
-        (T,),
+        (tokens,),
         state_slot_per_seq,
         batch_id_per_token,
         positions,
@@ -254,7 +261,7 @@ def write_v4_paged_decode_indices(
 
 
 def _check_class(
-    pair: tuple[str, torch.Tensor | None, torch.Tensor | None],
+    pair: Pair,
     geometry: UnifiedPoolGeometry,
     ratio: int,
     dest_rows: Mapping[int, torch.Tensor],
@@ -262,15 +269,10 @@ def _check_class(
     like: torch.Tensor,
 ) -> bool:
     """Refuse a class's buffers if they do not fit; return whether the class is on."""
-    name, indptr, indices = pair
-    if (indptr is None) != (indices is None):
-        raise ValueError(f"{name}_indptr and {name}_indices must be given together; one of them is None")
-    if indptr is None or indices is None or not serves(geometry, ratio):
+    if not check_pair(pair, geometry, ratio, tokens, like):
         return False
-    check_vector(f"{name}_indptr", indptr, tokens + 1, like)
-    check_vector(f"{name}_indices", indices, 0, like)
     if dest_rows.get(ratio) is None:
-        raise ValueError(f"dest_rows must have a buffer for ratio {ratio}, whose {name} buffers are given")
+        raise ValueError(f"dest_rows must have a buffer for ratio {ratio}, whose {pair[0]} buffers are given")
     check_vector(f"dest_rows[{ratio}]", dest_rows[ratio], tokens, like)
     return True
 

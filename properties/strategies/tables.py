@@ -12,6 +12,7 @@ from kvproof.models.row_space import UnifiedPoolGeometry
 from kvproof.properties.strategies.batches import STALE
 from kvproof.properties.strategies.cases import poison
 from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
+from kvproof.properties.strategies.tokens import taken
 
 
 @st.composite
@@ -23,7 +24,7 @@ def block_tables(
     Rows may be further apart than their columns: a table is often a slice of a larger one.
     """
     blocks = max(geometry.num_blocks, sequences * columns)
-    ids = draw(st.permutations(range(blocks)))[: sequences * columns]
+    ids = taken(draw, range(blocks), sequences * columns)
     events: set[str] = set()
     for at in range(len(ids)):
         if draw(rarely()) and draw(rarely()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -11,9 +12,21 @@ from kvproof.models.index import INT32_MAX
 from kvproof.models.row_space import CSA_RATIO, HCA_RATIO, UnifiedPoolGeometry
 from kvproof.properties.strategies.batches import STALE, stale_slots
 from kvproof.properties.strategies.cases import poison
-from kvproof.properties.strategies.draws import distinct_from, mostly, rarely, seldom_low
+from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
 
 MAX_SEQUENCES = 4
+
+
+PLACES = st.integers(0, 63)
+
+
+def taken(draw: st.DrawFn, values: Iterable[int], size: int) -> list[int]:
+    """Up to ``size`` different values, in no order. Shrinks to the first ones in order.
+
+    Each is one draw of one range however many are left, so that a shorter case shrinks draw by draw.
+    """
+    left = list(values)
+    return [left.pop(draw(PLACES) % len(left)) for _ in range(min(size, len(left)))]
 
 
 @dataclass(frozen=True)
@@ -56,7 +69,7 @@ def tokens(
     """
     count = draw(seldom_low(1, MAX_SEQUENCES)) if sequences is None else sequences
     free = [geometry.physical_slot(group) for group in range(geometry.num_slots)]
-    slots = draw(distinct_from(free, count))
+    slots = taken(draw, free, count)
     events: set[str] = set()
     ids: list[int] = []
     positions: list[int] = []

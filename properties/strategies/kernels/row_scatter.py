@@ -14,8 +14,8 @@ from kvproof.models.index import INT32_MAX
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.buffers import poisoned_rows, row_types
 from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
-from kvproof.properties.strategies.draws import distinct_from, seldom_low
-from kvproof.properties.strategies.tokens import stale_tail
+from kvproof.properties.strategies.draws import seldom_low
+from kvproof.properties.strategies.tokens import stale_tail, taken
 
 EVENTS = {"padded token": 10, "negative row": 10, "stale row": 10, "several tokens": 50, "descending rows": 10}
 
@@ -35,7 +35,7 @@ def destinations(draw: st.DrawFn) -> Destinations:
     """Tokens with distinct rows in no order, padded and stale ones among them. Shrinks to no token."""
     pool_rows = draw(seldom_low(1, 12))
     count = draw(seldom_low(0, 8))
-    rows = draw(distinct_from(range(pool_rows), count))
+    rows = taken(draw, range(pool_rows), count)
     ids = [draw(seldom_low(0, 3)) for _ in range(count)]
     events: set[str] = set()
     for t in range(count):
