@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Protocol
 
 from kvproof.harness.cli import engines
+from kvproof.harness.cli.workers import run_tasks
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.reports import environment
 from kvproof.reports.finding import Finding
@@ -24,6 +25,7 @@ class Plan:
         command: the subcommand and its options, for the record.
         subjects: configurations.
         proving, fuzzing: the halves to run.
+        any_layout: whether freely drawn layouts are fuzzed too.
         device: "auto" or a device name.
         budget_seconds: time for the whole fuzz half.
         seed: seed of everything drawn.
@@ -33,6 +35,7 @@ class Plan:
     subjects: tuple[ModelConfig, ...]
     proving: bool
     fuzzing: bool
+    any_layout: bool = False
     device: str = "auto"
     budget_seconds: float = 60.0
     seed: int = 0
@@ -49,8 +52,8 @@ class Listener(Protocol):
         """A check begins, or a group of them."""
         ...
 
-    def finished(self, result: Result) -> None:
-        """A check is done."""
+    def finished(self, result: Result, checks: int) -> None:
+        """There is a result, for the first time or a newer one; so many checks have one now."""
         ...
 
 
@@ -60,15 +63,14 @@ class Campaign:
 
     Attributes:
         plan: what to check.
-        results: what was found so far.
         planned: number of checks of the whole run.
         complete: whether everything planned was checked.
     """
 
     plan: Plan
-    results: list[Result] = field(default_factory=list[Result])
     planned: int = 0
     complete: bool = False
+    _found: dict[tuple[str, ...], Result] = field(default_factory=dict[tuple[str, ...], Result])
     _devices: list[engines.FoundDevice] = field(default_factory=list[engines.FoundDevice])
     _started: str = field(default_factory=environment.utc_now)
     _begun: float = field(default_factory=monotonic)
@@ -82,15 +84,15 @@ class Campaign:
         tasks: list[engines.FuzzTask] = []
         if self.plan.fuzzing:
             self._devices = engines.find_devices(self.plan.device)
-            tasks = engines.fuzz_tasks(self.plan.subjects, self._devices)
+            tasks = engines.fuzz_tasks(self.plan.subjects, self._devices, any_layout=self.plan.any_layout)
         proofs = len(self.plan.subjects) * len(engines.layout_statements()) if self.plan.proving else 0
         absent = engines.absent_devices(self._devices)
         self.planned = proofs + len(tasks) + len(absent)
         listener.planned(self.planned)
         try:
             for result in self._results(tasks, absent, listener):
-                self.results.append(result)
-                listener.finished(result)
+                self._found[result.engine, result.subject, result.property_name, result.device] = result
+                listener.finished(result, len(self._found))
             self.complete = True
         except KeyboardInterrupt:
             return
@@ -102,11 +104,10 @@ class Campaign:
             listener.starting("proving")
             yield from engines.prove(self.plan.subjects)
         yield from absent
-        deadline = monotonic() + self.plan.budget_seconds
-        for place, task in enumerate(tasks):
-            where = f" on {task.device}" if task.device else ""
-            listener.starting(f"fuzzing {task.property_name}{where}, {task.subject}")
-            yield task(fair_share(deadline - monotonic(), len(tasks) - place), self.plan.seed)
+        if tasks:
+            listener.starting("fuzzing")
+            for _, result in run_tasks(tasks, self.plan.budget_seconds, self.plan.seed):
+                yield result
 
     @property
     def seconds(self) -> float:
@@ -123,12 +124,32 @@ class Campaign:
         """All faults met, each once."""
         return list({finding.id: finding for result in self.results for finding in result.findings}.values())
 
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """What was found so far, by subject and property in planned order; workers end in any."""
+        subjects = [subject.name for subject in self.plan.subjects]
+        properties = [statement.name for statement in engines.layout_statements()]
+
+        def place(names: Sequence[str], name: str) -> tuple[int, str]:
+            return (names.index(name), "") if name in names else (len(names), name)
+
+        def key(result: Result) -> tuple[object, ...]:
+            proved = result.engine != "fuzz"
+            return (
+                place(subjects, result.subject),
+                place(properties, result.property_name),
+                not proved,
+                result.device,
+            )
+
+        return tuple(sorted(self._found.values(), key=key))
+
     def record(self) -> Record:
         """The run as a record."""
         return Record(
             started=self._started,
             command=self.plan.command,
-            results=tuple(self.results),
+            results=self.results,
             seconds=round(self.seconds, 3),
             complete=self.complete,
             seed=self.plan.seed if self.plan.fuzzing else None,
@@ -140,12 +161,3 @@ class Campaign:
                 for found in self._devices
             ),
         )
-
-
-def fair_share(left_seconds: float, tasks_left: int) -> float:
-    """Time for the next task: an equal part of what is left. What a task leaves over goes to all after it.
-
-    Never nothing: a task that comes after the budget is spent gets a moment, in which it runs too few cases and
-    says so itself.
-    """
-    return max(left_seconds / max(tasks_left, 1), 0.05)

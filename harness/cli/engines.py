@@ -5,18 +5,21 @@ Nothing here decides whether a property holds; it decides only that what could n
 
 from __future__ import annotations
 
-import importlib
 import os
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from kvproof.harness.cli.errors import UsageError
 from kvproof.harness.devices.base import Availability, Device
 from kvproof.models.deepseek_v4 import ModelConfig
-from kvproof.properties.statement import Statement, all_statements
+from kvproof.properties.statement import Needs, Statement, all_statements
+from kvproof.reports.errors import ReportError
+from kvproof.reports.finding import Finding
 from kvproof.reports.result import Result
 from kvproof.reports.verdict import Status, Verdict
 
@@ -62,7 +65,9 @@ def find_devices(wanted: str) -> list[FoundDevice]:
     Raises:
         UsageError: no device has that name.
     """
-    known = {device.name: device for device in _load("kvproof.harness.devices.registry", "all_devices")()}
+    from kvproof.harness.devices.registry import all_devices
+
+    known = {device.name: device for device in all_devices()}
     if wanted != "auto" and wanted not in known:
         raise UsageError(f"--device is {wanted!r}; allowed: auto, {', '.join(known)}")
     chosen = known.values() if wanted == "auto" else [known[wanted]]
@@ -96,54 +101,158 @@ def prove(subjects: Sequence[ModelConfig]) -> Iterator[Result]:
 
 
 @dataclass(frozen=True)
-class FuzzTask:
-    """One property to be fuzzed on one subject.
+class Turn:
+    """A stretch of fuzzing one property.
 
     Attributes:
-        subject: configuration.
+        budget_seconds: wall time.
+        seed: seed of the run.
+        number: how many turns the property has had before; a later turn draws other cases.
+        until_needs: stop as soon as this turn has seen what the property needs.
+    """
+
+    budget_seconds: float
+    seed: int
+    number: int = 0
+    until_needs: bool = True
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The turn as the fuzzer's arguments."""
+        return {
+            "budget_seconds": self.budget_seconds,
+            "seed": self.seed,
+            "until_needs": self.until_needs,
+            "first_chunk": self.number * _CHUNKS_OF_A_TURN,
+        }
+
+
+_CHUNKS_OF_A_TURN = 10_000
+"""More than a turn ever gets through, so that turns of one seed share no case."""
+
+
+@dataclass(frozen=True)
+class FuzzTask:
+    """One property to be fuzzed on one subject. Can be sent to another process.
+
+    Attributes:
+        subject: configuration, or what stands for several.
         property_name: property.
         device: device name; empty for a statement.
-        run: called with (budget in seconds, seed).
+        needs: what has to be seen for a PASS.
+        run: fuzzes for a turn.
+        weight: share of the budget, relative to other tasks.
     """
 
     subject: str
     property_name: str
     device: str
-    run: Callable[[float, int], Result]
+    needs: Needs
+    run: Callable[[Turn], Result]
+    weight: float = 1.0
 
-    def __call__(self, budget_seconds: float, seed: int) -> Result:
-        """Fuzz for at most so long. What is missing or breaks becomes a verdict."""
-        begun = time.monotonic()
-        try:
-            return self.run(budget_seconds, seed)
-        except Exception as error:
-            verdict = _verdict_of(error)
-            seconds = time.monotonic() - begun
-            return Result(self.subject, self.property_name, "fuzz", verdict, seconds, device=self.device)
+    def undecided(self, verdict: Verdict, seconds: float) -> Result:
+        """The result where the engine gave none."""
+        return Result(self.subject, self.property_name, "fuzz", verdict, seconds, device=self.device)
 
 
-def fuzz_tasks(subjects: Sequence[ModelConfig], devices: Sequence[FoundDevice]) -> list[FuzzTask]:
-    """Every statement, and every kernel on every device that is here, for every configuration."""
-    from kvproof.kernels.registry import all_kernels
+def attempt(task: FuzzTask, turn: Turn) -> tuple[Result, bool]:
+    """Run a task for a turn. What is missing or breaks becomes a verdict.
 
-    kernels = list(all_kernels().values())
-    tasks: list[FuzzTask] = []
-    for subject in subjects:
-        tasks += [_statement_task(statement, subject) for statement in layout_statements()]
-        for found in devices:
-            if found.availability.available:
-                tasks += [_kernel_task(kernel, found.device, subject) for kernel in kernels]
+    Returns:
+        (result, whether the engine came to an end by itself).
+    """
+    begun = time.monotonic()
+    try:
+        return task.run(turn), True
+    except Exception as error:
+        return task.undecided(_verdict_of(error), time.monotonic() - begun), False
+
+
+def merged(task: FuzzTask, earlier: Result, later: Result) -> Result:
+    """Two turns of a task that both came to an end, as one result."""
+    from kvproof.harness.run.fuzz import judge
+
+    cases = earlier.cases + later.cases
+    events = dict(Counter(earlier.events) + Counter(later.events))
+    failed = Status.FAIL in {earlier.verdict.status, later.verdict.status}
+    return replace(
+        later,
+        verdict=later.verdict if failed else judge(cases, events, task.needs),
+        seconds=earlier.seconds + later.seconds,
+        cases=cases,
+        events=events,
+    )
+
+
+# A case on the interpreter takes some hundred times as long as a statement's, elsewhere some times.
+_DEVICE_WEIGHTS = {"interpret": 8.0}
+_OTHER_DEVICE_WEIGHT = 3.0
+
+
+def fuzz_tasks(
+    subjects: Sequence[ModelConfig], devices: Sequence[FoundDevice], *, any_layout: bool
+) -> list[FuzzTask]:
+    """Every statement for every configuration, and every kernel on every device that is here.
+
+    A kernel's cases are drawn from all configurations in turn, since a device takes far longer over a case.
+
+    Args:
+        subjects: configurations.
+        devices: devices.
+        any_layout: whether freely drawn layouts are a subject too.
+    """
+    from kvproof.harness.run.fuzz import ANY_LAYOUT
+    from kvproof.properties.strategies.cases import all_kernel_properties
+
+    drawn: list[ModelConfig | None] = [*subjects, *([None] if any_layout else [])]
+    names = [ANY_LAYOUT if subject is None else subject.name for subject in drawn]
+    tasks = [
+        FuzzTask(name, statement.name, "", statement.needs, partial(_fuzz_statement, statement.name, subject))
+        for subject, name in zip(drawn, names, strict=True)
+        for statement in layout_statements()
+    ]
+    together = names[0] if len(names) == 1 else ALL_SUBJECTS
+    for found in devices:
+        if found.availability.available:
+            weight = _DEVICE_WEIGHTS.get(found.name, _OTHER_DEVICE_WEIGHT)
+            for name, prop in all_kernel_properties().items():
+                run = partial(_fuzz_kernel, name, found.name, tuple(drawn))
+                tasks.append(FuzzTask(together, name, found.name, prop.needs, run, weight))
     return tasks
 
 
-def absent_devices(devices: Sequence[FoundDevice]) -> list[Result]:
-    """NOT_RUN for every kernel on every device that is not here."""
-    from kvproof.kernels.registry import all_kernels
+def _fuzz_statement(name: str, subject: ModelConfig | None, turn: Turn) -> Result:
+    from kvproof.harness.run.fuzz import fuzz_statement
 
+    return fuzz_statement(all_statements()[name], subject=subject, **turn.options)
+
+
+def _fuzz_kernel(name: str, device: str, subjects: Sequence[ModelConfig | None], turn: Turn) -> Result:
+    from hypothesis import strategies as st
+
+    from kvproof.harness.devices.registry import find_device
+    from kvproof.harness.run.fuzz import fuzz_kernel
+    from kvproof.kernels.registry import all_kernels
+    from kvproof.properties.strategies.cases import all_kernel_properties
+
+    kernel, found = all_kernels()[name], find_device(device)
+    if len(subjects) == 1:
+        return fuzz_kernel(kernel, found, subject=subjects[0], **turn.options)
+    prop = all_kernel_properties()[name]
+    mixed = replace(prop, cases=lambda _: st.one_of([prop.cases(subject) for subject in subjects]))
+    result = fuzz_kernel(kernel, found, prop=mixed, **turn.options)
+    # The fuzzer saw one source of cases without a name; here it has one.
+    findings = tuple(replace(finding, subject=ALL_SUBJECTS) for finding in result.findings)
+    return replace(result, subject=ALL_SUBJECTS, findings=findings)
+
+
+def absent_devices(devices: Sequence[FoundDevice]) -> list[Result]:
+    """NOT_RUN for each device that is not here: one result for all its kernels."""
     return [
         Result(
             ALL_SUBJECTS,
-            kernel.name,
+            "every kernel",
             "fuzz",
             Verdict(Status.NOT_RUN, f"device {found.name} is not here: {found.availability.detail}"),
             0.0,
@@ -151,33 +260,21 @@ def absent_devices(devices: Sequence[FoundDevice]) -> list[Result]:
         )
         for found in devices
         if not found.availability.available
-        for kernel in all_kernels().values()
     ]
 
 
-def _statement_task(statement: Statement, subject: ModelConfig) -> FuzzTask:
-    def run(budget_seconds: float, seed: int) -> Result:
-        fuzz = _load("kvproof.harness.run.fuzz", "fuzz_statement")
-        return fuzz(statement, subject=subject, budget_seconds=budget_seconds, seed=seed)
+def replay(finding: Finding) -> Result:
+    """Run a finding's case again.
 
-    return FuzzTask(subject.name, statement.name, "", run)
+    Raises:
+        ReportError: the finding's case is none that its engine could have written.
+    """
+    from kvproof.harness.run.replay import replay as again
 
-
-def _kernel_task(kernel: Any, device: Device, subject: ModelConfig) -> FuzzTask:
-    def run(budget_seconds: float, seed: int) -> Result:
-        fuzz = _load("kvproof.harness.run.fuzz", "fuzz_kernel")
-        return fuzz(kernel, device, subject=subject, budget_seconds=budget_seconds, seed=seed)
-
-    return FuzzTask(subject.name, kernel.name, device.name, run)
-
-
-def replay(finding: Any) -> Result:
-    """Run a finding's case again."""
-    return _load("kvproof.harness.run.replay", "replay")(finding)
-
-
-def _load(module: str, name: str) -> Callable[..., Any]:
-    return getattr(importlib.import_module(module), name)
+    try:
+        return again(finding)
+    except ValueError as error:
+        raise ReportError(str(error)) from error
 
 
 def _verdict_of(error: Exception) -> Verdict:

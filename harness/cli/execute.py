@@ -50,6 +50,7 @@ class Choice:
             subjects=tuple(select_subjects(self.configs, launch)),
             proving=proving,
             fuzzing=fuzzing,
+            any_layout=not self.configs,
             device=self.device or options.DEFAULT_DEVICE,
             budget_seconds=parse_budget(self.budget or options.DEFAULT_BUDGET),
             seed=parse_seed(self.seed or options.DEFAULT_SEED),

@@ -17,14 +17,14 @@ from kvproof.reports.verdict import Status
 class _Silent:
     def planned(self, checks: int) -> None: ...
     def starting(self, what: str) -> None: ...
-    def finished(self, result: Result) -> None: ...
+    def finished(self, result: Result, checks: int) -> None: ...
 
 
 class _Bar:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task = progress.add_task("starting", total=None, notes="")
-        self._counts: Counter[Status] = Counter()
+        self._statuses: dict[tuple[str, ...], Status] = {}
 
     def planned(self, checks: int) -> None:
         self._progress.update(self._task, total=checks)
@@ -32,10 +32,12 @@ class _Bar:
     def starting(self, what: str) -> None:
         self._progress.update(self._task, description=what)
 
-    def finished(self, result: Result) -> None:
-        self._counts[result.verdict.status] += 1
-        others = ", ".join(f"{n} {status}" for status, n in self._counts.items() if status is not Status.PASS)
-        self._progress.update(self._task, advance=1, notes=others)
+    def finished(self, result: Result, checks: int) -> None:
+        key = (result.engine, result.subject, result.property_name, result.device)
+        self._statuses[key] = result.verdict.status
+        counts = Counter(self._statuses.values())
+        others = ", ".join(f"{n} {status}" for status, n in counts.items() if status is not Status.PASS)
+        self._progress.update(self._task, completed=checks, notes=others)
 
 
 @contextmanager

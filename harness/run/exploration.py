@@ -115,6 +115,8 @@ def explore(
     seed: int,
     case_target: int | None = None,
     on_progress: Progress | None = None,
+    enough: Callable[[int, Mapping[str, int]], bool] | None = None,
+    first_chunk: int = 0,
     shrink_seconds: float = SHRINK_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Exploration:
@@ -126,6 +128,8 @@ def explore(
         seed: seed of everything drawn.
         case_target: stop after so many cases.
         on_progress: told after each case.
+        enough: called with (cases, events) after each case; ends the run when it says so.
+        first_chunk: chunk to begin with. A run that goes on where another ended begins after that one's.
         shrink_seconds: time for shrinking.
         clock: seconds; for tests.
     """
@@ -137,7 +141,9 @@ def explore(
 
     def one(data: st.DataObject) -> None:
         nonlocal cases, last
-        if shrinking.stop is None and (clock() - begun >= budget_seconds or cases == case_target):
+        if shrinking.stop is None and (
+            clock() - begun >= budget_seconds or cases == case_target or (enough and enough(cases, events))
+        ):
             raise Abandon
         try:
             seen = set(trial(data, shrinking))
@@ -152,7 +158,7 @@ def explore(
             if on_progress is not None:
                 on_progress(cases, clock() - begun)
 
-    failure, note, chunk = None, "", 0
+    failure, note, chunk = None, "", first_chunk
     while failure is None:
         before = cases
         try:

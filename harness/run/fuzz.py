@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -36,6 +37,8 @@ def fuzz_kernel(
     budget_seconds: float = 60.0,
     seed: int = 0,
     case_target: int | None = None,
+    until_needs: bool = False,
+    first_chunk: int = 0,
     on_progress: Progress | None = None,
     prop: KernelProperty | None = None,
 ) -> Result:
@@ -48,6 +51,8 @@ def fuzz_kernel(
         budget_seconds: wall time for cases; shrinking a failing one comes on top.
         seed: seed of everything drawn.
         case_target: stop after so many cases.
+        until_needs: stop as soon as the property has seen what it needs.
+        first_chunk: see :func:`~kvproof.harness.run.exploration.explore`.
         on_progress: told (cases, seconds) after each case.
         prop: the property; by default the registered one of that kernel name.
 
@@ -95,7 +100,13 @@ def fuzz_kernel(
         )
 
     run = explore(
-        trial, budget_seconds=budget_seconds, seed=seed, case_target=case_target, on_progress=on_progress
+        trial,
+        budget_seconds=budget_seconds,
+        seed=seed,
+        case_target=case_target,
+        on_progress=on_progress,
+        enough=partial(satisfied, prop.needs) if until_needs else None,
+        first_chunk=first_chunk,
     )
     return _finish(result, run, prop.needs, finding)
 
@@ -107,6 +118,8 @@ def fuzz_statement(
     budget_seconds: float = 60.0,
     seed: int = 0,
     case_target: int | None = None,
+    until_needs: bool = False,
+    first_chunk: int = 0,
     on_progress: Progress | None = None,
     slip: int = 0,
 ) -> Result:
@@ -115,7 +128,7 @@ def fuzz_statement(
     Args:
         statement: the statement.
         subject: configuration whose systems are drawn; None draws any.
-        budget_seconds, seed, case_target, on_progress: as :func:`fuzz_kernel`.
+        budget_seconds, seed, case_target, until_needs, first_chunk, on_progress: as :func:`fuzz_kernel`.
         slip: 1 checks the statement's twin, which must fail.
 
     Raises:
@@ -153,7 +166,13 @@ def fuzz_statement(
         )
 
     run = explore(
-        trial, budget_seconds=budget_seconds, seed=seed, case_target=case_target, on_progress=on_progress
+        trial,
+        budget_seconds=budget_seconds,
+        seed=seed,
+        case_target=case_target,
+        on_progress=on_progress,
+        enough=partial(satisfied, statement.needs) if until_needs else None,
+        first_chunk=first_chunk,
     )
     return _finish(result, run, statement.needs, finding)
 
@@ -182,6 +201,11 @@ def _finish(result: Result, run: Exploration, needs: Needs, finding: Any) -> Res
     return replace(
         result, verdict=verdict, seconds=run.seconds, cases=run.cases, events=run.events, findings=findings
     )
+
+
+def satisfied(needs: Needs, cases: int, events: Mapping[str, int]) -> bool:
+    """Whether a run has seen what its property needs."""
+    return cases >= needs.cases and all(events.get(event, 0) >= count for event, count in needs.events.items())
 
 
 def judge(cases: int, events: Mapping[str, int], needs: Needs) -> Verdict:

@@ -5,13 +5,14 @@ import json
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from kvproof.harness.cli import engines
-from kvproof.harness.cli.campaign import fair_share
+from kvproof.harness.cli import campaign, engines
 from kvproof.harness.cli.main import main
 from kvproof.harness.devices.base import Availability
+from kvproof.properties.statement import Needs
 from kvproof.reports.codec import decode_record
 from kvproof.reports.finding import Finding
 from kvproof.reports.result import Result
@@ -37,10 +38,13 @@ def run(tmp_path, monkeypatch):
     def call(*arguments, proofs=(), tasks=(), devices=()):
         monkeypatch.setenv("KVPROOF_STORE", str(tmp_path / f"store{next(numbers)}"))
         found = [engines.FoundDevice(device, device.availability) for device in devices]
-        monkeypatch.setattr(engines, "layout_statements", lambda: list(proofs))
+        monkeypatch.setattr(
+            engines, "layout_statements", lambda: [SimpleNamespace(name=r.property_name) for r in proofs]
+        )
         monkeypatch.setattr(engines, "prove", lambda _subjects: iter(proofs))
         monkeypatch.setattr(engines, "find_devices", lambda _wanted: found)
-        monkeypatch.setattr(engines, "fuzz_tasks", lambda _subjects, _devices: list(tasks))
+        monkeypatch.setattr(engines, "fuzz_tasks", lambda *_, **__: list(tasks))
+        monkeypatch.setattr(campaign, "run_tasks", in_this_process)
         status = main([*arguments, "--config", "v4-flash"])
         records = list(Store().records())
         return status, records[-1] if records else None
@@ -48,15 +52,24 @@ def run(tmp_path, monkeypatch):
     return call
 
 
+def in_this_process(tasks, budget_seconds, seed):
+    for place, item in enumerate(tasks):
+        yield place, engines.attempt(item, engines.Turn(budget_seconds, seed))[0]
+
+
+def fuzz_task(run, property_name="p"):
+    return engines.FuzzTask("v4-flash", property_name, "", Needs(1), run)
+
+
 def proof(status, reason=""):
     return Result("v4-flash", "window/window", "prove", Verdict(status, reason), 0.1, 3)
 
 
 def task(status, reason="", findings=(), property_name="window_write"):
-    def answer(_budget, _seed):
+    def answer(_turn):
         return Result("v4-flash", property_name, "fuzz", Verdict(status, reason), 0.1, 9, findings=findings)
 
-    return engines.FuzzTask("v4-flash", property_name, "interpret", answer)
+    return fuzz_task(answer, property_name)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +88,7 @@ def task(status, reason="", findings=(), property_name="window_write"):
 def test_the_exit_status_follows_the_verdicts(run, capsys, proofs, tasks, status):
     assert run("verify", proofs=proofs, tasks=tasks)[0] == status
     out = capsys.readouterr().out
-    for result in [*proofs, *[t.run(1, 0) for t in tasks]]:
+    for result in [*proofs, *[t.run(None) for t in tasks]]:
         assert result.verdict.reason in out
 
 
@@ -113,10 +126,10 @@ def test_an_absent_device_is_not_run_and_printed(run, capsys):
 
 
 def test_an_interrupt_prints_what_was_checked_and_does_not_pass(run, capsys):
-    def interrupt(_budget, _seed):
+    def interrupt(_turn):
         raise KeyboardInterrupt
 
-    tasks = [task(Status.PASS, property_name="done"), engines.FuzzTask("v4-flash", "never", "", interrupt)]
+    tasks = [task(Status.PASS, property_name="done"), fuzz_task(interrupt, "never")]
     status, record = run("fuzz", tasks=tasks)
     assert status == 130
     out = capsys.readouterr().out
@@ -127,17 +140,13 @@ def test_an_interrupt_prints_what_was_checked_and_does_not_pass(run, capsys):
 
 
 def test_an_engine_that_breaks_is_unknown_and_the_rest_still_runs(run, capsys):
-    def broken(_budget, _seed):
+    def broken(_turn):
         raise ZeroDivisionError("by [zero]")
 
-    def absent(_budget, _seed):
+    def absent(_turn):
         raise ModuleNotFoundError("No module named 'triton'", name="triton")
 
-    tasks = [
-        engines.FuzzTask("v4-flash", "broken", "", broken),
-        engines.FuzzTask("v4-flash", "absent", "", absent),
-        task(Status.PASS),
-    ]
+    tasks = [fuzz_task(broken, "a"), fuzz_task(absent, "b"), task(Status.PASS)]
     status, record = run("fuzz", tasks=tasks)
     assert status == 3
     assert [r.verdict.status for r in record.results] == [Status.UNKNOWN, Status.NOT_RUN, Status.PASS]
@@ -147,46 +156,28 @@ def test_an_engine_that_breaks_is_unknown_and_the_rest_still_runs(run, capsys):
 
 
 def test_a_prover_that_breaks_leaves_no_statement_unanswered(monkeypatch):
-    from kvproof.harness.prove import campaign
+    from kvproof.harness.prove import campaign as prover
     from kvproof.models.deepseek_v4 import CONFIGS
 
     def broken(_subjects, *, statements):
         yield Result("v4-flash", statements[0], "prove", Verdict(Status.PASS), 0.1, 3)
         raise MemoryError("solver")
 
-    monkeypatch.setattr(campaign, "prove", broken)
+    monkeypatch.setattr(prover, "prove", broken)
     results = list(engines.prove([CONFIGS["v4-flash"]]))
     names = [statement.name for statement in engines.layout_statements()]
     assert sorted(r.property_name for r in results) == sorted(names)
     assert [r.verdict.status for r in results] == [Status.PASS, *[Status.UNKNOWN] * (len(names) - 1)]
 
 
-def test_the_budget_is_shared_and_what_is_left_over_goes_to_the_rest(run, monkeypatch):
-    monkeypatch.setattr("kvproof.harness.cli.campaign.monotonic", lambda: 0.0)
-    shares = []
-
-    def quick(budget, _seed):
-        shares.append(budget)
-        return Result("v4-flash", f"p{len(shares)}", "fuzz", Verdict(Status.PASS), 0.0, 1)
-
-    run("fuzz", "--budget", "30s", tasks=[engines.FuzzTask("v4-flash", "p", "", quick)] * 3)
-    assert shares == [10, 15, 30]
-
-
-def test_a_share_is_never_nothing():
-    assert fair_share(10, 5) == 2
-    assert fair_share(-3, 5) > 0
-    assert fair_share(10, 0) == 10
-
-
 def test_the_seed_reaches_every_task_and_the_record(run):
     seeds = []
 
-    def note(_budget, seed):
-        seeds.append(seed)
+    def note(turn):
+        seeds.append(turn.seed)
         return Result("v4-flash", "p", "fuzz", Verdict(Status.PASS), 0.0, 1)
 
-    tasks = [engines.FuzzTask("v4-flash", "p", "", note)]
+    tasks = [fuzz_task(note)]
     assert run("fuzz", tasks=tasks)[1].seed == 0
     assert run("fuzz", "--seed", "7", tasks=tasks)[1].seed == 7
     assert seeds == [0, 7]
@@ -265,6 +256,7 @@ def test_wrong_use_is_one_line_on_stderr_and_status_2(arguments, capsys, tmp_pat
 
 BLOCKER = """
 import sys
+from types import SimpleNamespace
 class Blocker:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in {"torch", "triton", "z3", "cvc5", "ml_dtypes"}:
