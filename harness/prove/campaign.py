@@ -1,4 +1,4 @@
-"""Every statement on every configuration: the rows of the table that ``kvproof prove`` prints."""
+"""Every statement on every subject of its system: the rows of the table that ``kvproof prove`` prints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kvproof.harness.prove.discharge import Solvers
 from kvproof.harness.prove.statement_proof import StatementProof, prove_statement
-from kvproof.harness.prove.subject import Subject, config_subject
+from kvproof.harness.prove.subject import CONFIG_SYSTEMS, Subject, config_subject
 from kvproof.harness.solve.backends import SolverAbsentError, backend
 from kvproof.harness.solve.query import Budget
 from kvproof.models.deepseek_v4 import ModelConfig
@@ -20,44 +20,56 @@ ASSUMPTIONS = ("index arithmetic on mathematical integers",)
 
 
 def prove(
-    subjects: Sequence[ModelConfig],
+    subjects: Sequence[ModelConfig | Subject],
     *,
     statements: Sequence[str] | None = None,
     solvers: Sequence[str] = ("z3",),
     budget: Budget | None = None,
     on_progress: Progress | None = None,
 ) -> Iterator[Result]:
-    """Prove statements about the row space of configurations, for every capacity.
+    """Prove statements of the systems that they speak of.
 
     Args:
-        subjects: configurations.
-        statements: names of statements; by default all.
+        subjects: configurations, whose row space and pool are meant at every capacity, or subjects of any system.
+        statements: names of statements; by default all. A subject's system has some of them.
         solvers: names of solvers; each has to prove each obligation.
         budget: what one query may cost a solver.
         on_progress: called with each result as soon as it is there.
 
     Yields:
-        One result a configuration and statement.
+        One result a subject and statement of its system.
 
     Raises:
         ValueError: an unknown statement or solver.
     """
-    registered = all_statements("row-space")
-    chosen = [named(name, registered) for name in (registered if statements is None else statements)]
+    taken = [subject for item in subjects for subject in subjects_of(item)]
+    if statements is not None:
+        for name in statements:
+            named(name)
+    pairs = [
+        (subject, statement)
+        for subject in taken
+        for name, statement in all_statements(subject.system).items()
+        if statements is None or name in statements
+    ]
     try:
         opened = Solvers([backend(name) for name in solvers], budget or Budget())
     except SolverAbsentError as error:
-        for config in subjects:
-            for statement in chosen:
-                yield Result(config.name, statement.name, "prove", Verdict(Status.NOT_RUN, str(error)), 0.0)
+        for subject, statement in pairs:
+            yield Result(subject.name, statement.name, "prove", Verdict(Status.NOT_RUN, str(error)), 0.0)
         return
-    for config in subjects:
-        subject = config_subject(config)
-        for statement in chosen:
-            result = result_of(prove_statement(subject, statement, opened))
-            if on_progress:
-                on_progress(result)
-            yield result
+    for subject, statement in pairs:
+        result = result_of(prove_statement(subject, statement, opened))
+        if on_progress:
+            on_progress(result)
+        yield result
+
+
+def subjects_of(item: ModelConfig | Subject) -> list[Subject]:
+    """The systems that a configuration has, or a subject alone."""
+    if isinstance(item, Subject):
+        return [item]
+    return [config_subject(item, system) for system in CONFIG_SYSTEMS]
 
 
 def named(name: str, registered: Mapping[str, Statement] | None = None) -> Statement:
@@ -84,6 +96,3 @@ def result_of(proof: StatementProof) -> Result:
         cases=len(proof.steps),
         findings=tuple(proof.findings),
     )
-
-
-__all__ = ["Progress", "Subject", "named", "prove", "result_of"]

@@ -75,8 +75,9 @@ def replay_finding(finding: Finding) -> Verdict:
     if finding.property_name not in statements:
         return Verdict(Status.UNKNOWN, f"there is no statement {finding.property_name!r} any more")
     try:
-        subject = config_subject(config_from_json(finding.case["config"]))
-        replay = replay_case(subject, statements[finding.property_name], finding.case, finding.case.get("slip", 0))
+        statement = statements[finding.property_name]
+        subject = config_subject(config_from_json(finding.case["config"]), statement.system)
+        replay = replay_case(subject, statement, finding.case, finding.case.get("slip", 0))
     except (ValueError, TypeError, KeyError) as error:
         return Verdict(Status.UNKNOWN, f"the case does not fit the present statement: {error}")
     if replay.outcome is Replayed.FAILS:

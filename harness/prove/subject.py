@@ -8,6 +8,7 @@ from typing import Any
 
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.index import IndexValue
+from kvproof.properties.layouts.pools import pool_of
 
 SIZES = ("num_blocks", "num_slots", "plane_rows", "slot_positions")
 """Free sizes of a real configuration's pool. A plane above what the counts need leaves a gap; one with fewer
@@ -44,12 +45,21 @@ def config_from_json(data: Mapping[str, Any]) -> ModelConfig:
     return ModelConfig(**{**data, "trunk_ratios": tuple(data["trunk_ratios"])})
 
 
-def config_subject(config: ModelConfig) -> Subject:
-    """The pool of a configuration, at every capacity and numbering."""
-    return Subject(
-        name=config.name,
-        system="row-space",
-        sizes=SIZES,
-        build=lambda sizes: config.geometry(*(sizes[name] for name in SIZES)),
-        describe={"config": asdict(config)},
-    )
+CONFIG_SYSTEMS = ("row-space", "pool")
+"""Kinds of system that a configuration has."""
+
+
+def config_subject(config: ModelConfig, system: str = "row-space") -> Subject:
+    """The row space or the pool of a configuration, at every capacity and numbering.
+
+    Raises:
+        ValueError: another kind of system.
+    """
+    if system not in CONFIG_SYSTEMS:
+        raise ValueError(f"system is {system!r}; allowed: {', '.join(CONFIG_SYSTEMS)}")
+
+    def build(sizes: Mapping[str, IndexValue]) -> Any:
+        arguments = [sizes[name] for name in SIZES]
+        return config.geometry(*arguments) if system == "row-space" else pool_of(config, *arguments)
+
+    return Subject(config.name, system, SIZES, build, {"system": system, "config": asdict(config)})

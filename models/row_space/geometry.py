@@ -155,12 +155,16 @@ class UnifiedPoolGeometry(RowSpace):
         }
 
     def with_capacity(
-        self, num_blocks: IndexValue, num_slots: IndexValue, plane_rows: IndexValue | None = None
+        self,
+        num_blocks: IndexValue,
+        num_slots: IndexValue,
+        plane_rows: IndexValue | None = None,
+        slot_positions: IndexValue | None = None,
     ) -> UnifiedPoolGeometry:
         """The same layout at another split.
 
-        A plane that was numbered by ``slot_positions`` keeps that numbering; dropping it would move every
-        window row of a plane that shares its indices with another.
+        A plane that was numbered by ``slot_positions`` keeps that numbering unless another is given; dropping it
+        would move every window row of a plane that shares its indices with another.
         """
         return UnifiedPoolGeometry(
             self.ratios,
@@ -170,7 +174,7 @@ class UnifiedPoolGeometry(RowSpace):
             self.block_size,
             plane_rows,
             self.arena_rows,
-            slot_positions=self._numbering,
+            slot_positions=self._numbering if slot_positions is None else slot_positions,
             slot_align_rows=self.slot_align_rows,
         )
 

@@ -159,7 +159,7 @@ class RowSpace:
         taken = num_blocks * self.envelope_rows
         if plane_rows is None:
             plane_rows = (num_slots + cdiv(taken, self.slot_rows)) * self.slot_rows
-        self.plane_rows = plane_rows
+        self.plane_rows: IndexValue = plane_rows
         self.held_slots = plane_rows // self.slot_rows
         require(
             (num_slots <= self.held_slots) & ((self.held_slots - num_slots) * self.slot_rows >= taken),

@@ -21,7 +21,7 @@ TWO_APART = "rows of different addresses must be two apart, or one further from 
 @statement(
     "window/window",
     "Two window rows are one row only if class, layer, slot and ring position all agree.",
-    needs=Needs(100, {"same class": 30, "other class": 20, "same slot": 30, "past the first turn": 30}),
+    needs=Needs(100, {"same class": 30, "other class": 5, "same slot": 30, "past the first turn": 30}),
     twin=TWO_APART,
 )
 def windows_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
@@ -46,7 +46,7 @@ def windows_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
 @statement(
     "compress/compress",
     "Two compressed rows are one row only if class, layer, block and row in the block all agree.",
-    needs=Needs(100, {"same class": 30, "other class": 20, "same block": 30}),
+    needs=Needs(100, {"same class": 30, "other class": 5, "same block": 30}),
     twin=TWO_APART,
 )
 def compressed_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
