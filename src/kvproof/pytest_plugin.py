@@ -128,7 +128,10 @@ def kvproof_budget(request: pytest.FixtureRequest) -> float:
         return given
     from kvproof.harness.run import profiles
 
-    return profiles.active().seconds
+    try:
+        return profiles.active().seconds
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 @pytest.fixture
