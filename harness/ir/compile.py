@@ -6,6 +6,7 @@ ten milliseconds. The text is taken after that stage, where dead checks are gone
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 from collections.abc import Mapping, Sequence
@@ -33,9 +34,10 @@ class Signature:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal for equal specialisations; constants of unhashable type go by their text."""
-        constants = tuple((name, type(value).__name__, repr(value)) for name, value in self.constants.items())
-        return (tuple(self.types.items()), constants)
+        """Equal for equal specialisations."""
+        # 1, 1.0 and True are equal as dictionary keys and not as constants.
+        kinds = tuple(type(value) for value in self.constants.values())
+        return (tuple(self.types.items()), tuple(self.constants.items()), kinds)
 
 
 @dataclass(frozen=True)
@@ -100,30 +102,55 @@ def signature_of(kernel: Any, args: Sequence[Any], meta: Mapping[str, Any]) -> t
     Args:
         kernel: ``@triton.jit`` function.
         args, meta: as launched; tensors need ``data_ptr()`` and ``dtype``.
-    """
-    from triton._utils import canonicalize_dtype  # noqa: PLC0415  (an optional package)
 
+    Raises:
+        CompileError: no Triton kernel, or an argument that cannot be passed to one.
+    """
     function = jit_function(kernel)
-    options = {name: value for name, value in meta.items() if name in function.arg_names}
-    bound = function.signature.bind(*args, **options)
-    bound.apply_defaults()
+    given = dict(zip(function.arg_names, args, strict=False))
     types: dict[str, str] = {}
     constants: dict[str, Any] = {}
     values: dict[str, Any] = {}
-    for parameter in function.params:
-        name = parameter.name
-        value = bound.arguments[name]
-        one = type(value) is int and value == 1 and not parameter.do_not_specialize
-        if parameter.is_constexpr or value is None or one:
+    for name, constant, specialised, stated, default in _parameters(function):
+        value = given.get(name, meta.get(name, default))
+        if value is _MISSING:
+            raise CompileError(f"{function.__name__}: argument {name} is missing")
+        if constant or value is None or (specialised and type(value) is int and value == 1):
             constants[name] = value
-        elif hasattr(value, "data_ptr"):
-            tensor: Any = value
-            types[name] = parameter.annotation_type or "*" + canonicalize_dtype(tensor.dtype)
-            values[name] = value
+            continue
+        values[name] = value
+        if stated:
+            types[name] = stated
+        elif (dtype := getattr(value, "dtype", None)) is not None:
+            types[name] = _pointer_type(dtype)
         else:
-            types[name] = parameter.annotation_type or _scalar_type(name, value)
-            values[name] = value
+            types[name] = _scalar_type(name, value)
     return Signature(types, constants), values
+
+
+_MISSING = object()
+
+
+@functools.lru_cache(maxsize=512)
+def _parameters(function: Any) -> tuple[tuple[str, bool, bool, str, Any], ...]:
+    """Of each parameter: name, whether compile-time, whether an integer 1 is, stated type, default."""
+    return tuple(
+        (
+            p.name,
+            p.is_constexpr,
+            not p.do_not_specialize,
+            p.annotation_type,
+            p.default if p.has_default else _MISSING,
+        )
+        for p in function.params
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _pointer_type(dtype: Any) -> str:
+    from triton._utils import canonicalize_dtype  # noqa: PLC0415  (an optional package)
+
+    return "*" + canonicalize_dtype(dtype)
 
 
 _texts: dict[tuple[Any, ...], CompiledKernel] = {}

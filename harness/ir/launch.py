@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kvproof.harness.ir.compile import compile_ttir, jit_function, signature_of
+from kvproof.harness.ir.compile import compile_ttir, signature_of
 from kvproof.harness.ir.execute import Executable, Report, Segment, Storage, execute, prepare
 from kvproof.harness.ir.reader import read_module
 from kvproof.harness.ir.target import CUDA_90, Target
@@ -26,7 +27,7 @@ class Executor:
     def __init__(self, target: Target = CUDA_90) -> None:
         self.target = target
         self.reports: list[Report] = []
-        self._plans: dict[tuple[Any, ...], Executable] = {}
+        self._plans: dict[tuple[Any, ...], tuple[Any, Executable]] = {}
         self._storages: dict[int, Storage] = {}
         self._kept: list[Any] = []
         self._undefined: dict[int, Any] = {}
@@ -39,10 +40,13 @@ class Executor:
             UnsupportedOperation: it holds an operation that the executor does not model.
         """
         signature, values = signature_of(kernel, args, meta)
-        key = (id(jit_function(kernel)), signature.key)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = prepare(read_module(compile_ttir(kernel, signature, self.target).text))
+        key = (id(kernel), signature.key)
+        known = self._plans.get(key)
+        if known is None:
+            # The kernel is kept with its plan, so that its id stays its own.
+            plan = prepare(read_module(compile_ttir(kernel, signature, self.target).text))
+            known = self._plans[key] = (kernel, plan)
+        plan = known[1]
         if callable(grid):
             grid = grid({**signature.constants, **values})
         x, y, z = (*grid, 1, 1)[:3]
@@ -59,7 +63,7 @@ class Executor:
         key = storage.data_ptr()
         known = self._storages.get(key)
         if known is None or known.data.size != storage.nbytes():
-            data = storage_bytes(tensor)
+            data = storage_bytes(storage)
             known = Storage(data, np.zeros(data.size, bool) if key in self._undefined else None)
             self._storages[key] = known
             # A storage's address identifies it only while something keeps it alive.
@@ -80,25 +84,36 @@ class Executor:
         return reports
 
 
-def storage_bytes(tensor: Any) -> npt.NDArray[np.uint8]:
-    """The bytes of the tensor's whole storage, shared with torch."""
-    import torch  # noqa: PLC0415  (an optional package)
+def storage_bytes(storage: Any) -> npt.NDArray[np.uint8]:
+    """The bytes of a torch storage in host memory, shared with it; the caller keeps the storage alive."""
+    size = storage.nbytes()
+    if not size:
+        return np.zeros(0, np.uint8)
+    return np.frombuffer((ctypes.c_uint8 * size).from_address(storage.data_ptr()), np.uint8)
 
-    flat = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
-    return flat.numpy()
+
+_EMPTY = ("empty", "empty_like", "empty_strided")
 
 
 @contextmanager
 def tracking_empty(note: Callable[[Any], None]) -> Iterator[None]:
-    """Call ``note`` with every tensor that torch allocates without filling it."""
-    from torch.overrides import TorchFunctionMode  # noqa: PLC0415  (an optional package)
+    """Call ``note`` with every tensor that torch allocates without filling it, by its functions of that name."""
+    import torch  # noqa: PLC0415  (an optional package)
 
-    class Mode(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            result = func(*args, **(kwargs or {}))
-            if getattr(func, "__name__", "") in {"empty", "empty_like", "new_empty", "empty_strided"}:
-                note(result)
-            return result
-
-    with Mode():
+    originals = {name: getattr(torch, name) for name in _EMPTY}
+    try:
+        for name, original in originals.items():
+            setattr(torch, name, _noting(original, note))
         yield
+    finally:
+        for name, original in originals.items():
+            setattr(torch, name, original)
+
+
+def _noting(original: Callable[..., Any], note: Callable[[Any], None]) -> Callable[..., Any]:
+    def allocate(*args: Any, **kwargs: Any) -> Any:
+        tensor = original(*args, **kwargs)
+        note(tensor)
+        return tensor
+
+    return allocate

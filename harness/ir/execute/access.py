@@ -85,6 +85,8 @@ class Accesses:
         stores: every store and atomic.
         loads: every load of a storage that the kernel also stores to.
         watched: storages whose loads are kept.
+        ordered: programs ran one after the other and wait for each other through atomics, so a program may
+            read what one before it wrote.
     """
 
     memory: Memory
@@ -93,6 +95,7 @@ class Accesses:
     stores: list[Touch] = field(default_factory=list[Touch])
     loads: list[Touch] = field(default_factory=list[Touch])
     watched: set[int] = field(default_factory=set[int])
+    ordered: bool = False
     _flat: dict[tuple[int, str], Array] = field(default_factory=dict[tuple[int, str], Array])
 
     def program(self, linear: int) -> tuple[int, int, int]:
@@ -130,13 +133,9 @@ class Accesses:
             if active is not None:
                 odd = odd & active
             if odd.any():
-                self._note(
-                    Kind.MISALIGNED,
-                    f"{width}-byte access at byte {int(byte[odd][0])} of the storage",
-                    odd,
-                    segment,
-                    at,
-                )
+                first = int(np.broadcast_to(byte, odd.shape)[odd][0])
+                words = f"{width}-byte access at byte {first} of the storage"
+                self._note(Kind.MISALIGNED, words, odd, segment, at, first // segment.item)
                 active = ~odd if active is None else active & ~odd
         cells = byte >> (width.bit_length() - 1) if width > 1 else byte
         return cells, active
@@ -149,13 +148,22 @@ class Accesses:
             if first % segment.item == 0
             else f"bytes {first}..{first + width - 1} of a view of {segment.span} bytes"
         )
-        self._note(Kind.OUT_OF_BOUNDS, words, bad, segment, at)
+        self._note(Kind.OUT_OF_BOUNDS, words, bad, segment, at, (first + segment.start) // segment.item)
 
-    def _note(self, kind: Kind, words: str, lanes: Array, segment: Segment, at: Place) -> None:
+    def _note(self, kind: Kind, words: str, lanes: Array, segment: Segment, at: Place, element: int) -> None:
         first = int(np.flatnonzero(lanes)[0]) // int(np.prod(lanes.shape[1:], dtype=np.int64))
         program = self.program(int(at.programs[min(first, len(at.programs) - 1)]))
         self.reports.append(
-            Report(kind, f"{segment.name}: {words}", at.location, None, segment.name, program, int(lanes.sum()))
+            Report(
+                kind,
+                f"{segment.name}: {words}",
+                at.location,
+                None,
+                segment.name,
+                element,
+                (program,),
+                int(lanes.sum()),
+            )
         )
 
     # ---- load, store ---------------------------------------------------------
@@ -195,8 +203,9 @@ class Accesses:
             fresh &= active
         if fresh.any():
             first = int(np.broadcast_to(cells, fresh.shape)[fresh][0])
-            element = (first * width - segment.start) // segment.item
-            self._note(Kind.NEVER_WRITTEN, f"element {element}", fresh, segment, at)
+            element = first * width // segment.item
+            words = f"element {element - segment.start // segment.item}"
+            self._note(Kind.NEVER_WRITTEN, words, fresh, segment, at, element)
 
     def _touch_load(self, segment: Segment, cells: Array, active: Array | None, at: Place) -> None:
         shape = (len(at.programs), *at.shape)

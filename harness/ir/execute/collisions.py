@@ -96,7 +96,8 @@ def _collisions(accesses: Accesses, stores: Sequence[Touch], cells: Array, order
             one.at.location,
             two.at.location if two.at.operation is not one.at.operation else None,
             one.name,
-            programs[0],
+            element,
+            tuple(programs) if pair[2] else (programs[0],),
             members.size,
             bool(pair[3]),
         )
@@ -137,15 +138,16 @@ def _races(accesses: Accesses, stores: Sequence[Touch], loads: Sequence[Touch]) 
         # Of several writers of a cell the ends are looked at; more than one is a collision anyway.
         for end in (first, last):
             at = np.where(found, end, 0)
-            bad = found & (program[at] != reader)
+            bad = found & (program[at] > reader if accesses.ordered else program[at] != reader)
             if bad.any():
                 i = int(np.flatnonzero(bad)[0])
                 store = stores[int(which[at[i]])]
                 if load.atomic and store.atomic:
                     continue
+                element = int(wanted[i]) * width // load.width
+                ids = tuple(accesses.program(int(p)) for p in (reader[i], program[at[i]]))
                 words = (
-                    f"{load.name}: storage element {int(wanted[i]) * width // load.width} is read by program "
-                    f"{accesses.program(int(reader[i]))} and written by {accesses.program(int(program[at[i]]))}"
+                    f"{load.name}: storage element {element} is read by program {ids[0]} and written by {ids[1]}"
                 )
                 yield Report(
                     Kind.RACE,
@@ -153,7 +155,8 @@ def _races(accesses: Accesses, stores: Sequence[Touch], loads: Sequence[Touch]) 
                     load.at.location,
                     store.at.location,
                     load.name,
-                    accesses.program(int(reader[i])),
+                    element,
+                    ids,
                     int(bad.sum()),
                 )
                 break

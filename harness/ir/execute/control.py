@@ -88,7 +88,7 @@ def _for(operation: Operation, planner: Planner) -> Step:
         wide = [v.astype(dtype) for v in (first, last, stride)]
         trips = np.maximum(-((wide[0] - wide[1]) // np.maximum(wide[2], 1)), 0)
         if int(trips.max(initial=0)) > frame.limit:
-            raise EndlessError
+            raise EndlessError(operation.location)
         start = tuple(values[n] for n in carried)
         results = _run_for(body, frame, trips, first, stride, start)  # type: ignore[arg-type]  # SSA: defined
         _assign(values, numbers, results)
@@ -128,7 +128,7 @@ def _while(operation: Operation, planner: Planner) -> Step:
                 return
             going.keep(np.broadcast_to(condition, len(going.rows)), tuple(passed))
             going.arguments = after.run(going.frame, going.arguments)
-        raise EndlessError
+        raise EndlessError(operation.location)
 
     return step
 
@@ -141,12 +141,10 @@ def _call(operation: Operation, planner: Planner) -> Step:
     numbers = tuple(r.number for r in operation.results)
 
     def step(values: list[Array | None], frame: Frame) -> None:
-        inner = Frame(
-            [None] * len(values), frame.programs, frame.accesses, frame.arguments, frame.grid, frame.limit
-        )
+        # Numbers are unique in the module, and no kernel calls itself: the caller's frame has room.
         for source, target in zip(inputs, parameters, strict=True):
-            inner.values[target] = values[source]
-        _assign(values, numbers, body.run(inner))
+            values[target] = values[source]
+        _assign(values, numbers, body.run(frame))
 
     return step
 

@@ -131,7 +131,15 @@ _UNSIGNED: Mapping[str, Binary] = {
 }
 
 
-def compare(predicate: str) -> Binary:
+_PLAIN: Mapping[str, Binary] = {"arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply}
+
+
+def binary(name: str, element: str) -> Binary:
+    """A binary operation on values of an element type; numpy's own where nothing is to be put right."""
+    return BINARY[name] if element == "i1" or name not in _PLAIN else _PLAIN[name]
+
+
+def compare(predicate: str, element: str) -> Binary:
     """Integer comparison of a predicate ("slt"). A signed i1 is 0 or -1."""
     if predicate == "eq":
         return np.equal
@@ -141,13 +149,9 @@ def compare(predicate: str) -> Binary:
         relation = _UNSIGNED[predicate]
         return lambda a, b: relation(unsigned(a), unsigned(b))
     relation = _SIGNED[predicate]
-
-    def signed(a: Array, b: Array) -> Array:
-        if a.dtype == np.bool_:
-            a, b = -a.astype(np.int8), -b.astype(np.int8)
-        return relation(a, b)
-
-    return signed
+    if element != "i1":
+        return relation
+    return lambda a, b: relation(-a.astype(np.int8), -b.astype(np.int8))
 
 
 def extend(value: Array, element: str, *, signed: bool) -> Array:

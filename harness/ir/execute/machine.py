@@ -17,14 +17,16 @@ from kvproof.harness.ir.execute.reductions import REDUCTIONS
 from kvproof.harness.ir.execute.report import Kind, Report
 from kvproof.harness.ir.execute.steps import POINTWISE
 from kvproof.harness.ir.execute.values import Array, carrier
-from kvproof.harness.ir.reader import Location, Module, Operation, Value
+from kvproof.harness.ir.reader import Module, Operation, Value
 
 MAKERS = {**POINTWISE, **CONTROL, **REDUCTIONS, **MEMORY}
+
+FOLDABLE = frozenset(POINTWISE) - {"tt.get_program_id", "tt.get_num_programs", "tt.print", "llvm.intr.assume"}
 
 LANES_AT_ONCE = 1 << 21
 """Elements of the widest value that run at once; more programs go in several rounds to stay in memory."""
 
-LOOP_LIMIT = 1 << 20
+LOOP_LIMIT = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,19 @@ class Executable:
 
     Attributes:
         arguments: its run-time arguments, in order.
+        body: the plan of its body.
+        widest: elements of its widest value.
         stored: numbers of the pointer arguments that it may store through; None if that cannot be told.
+        known: by value number, what depends on constants alone.
+        ordered: programs wait for each other through atomics, so each runs to its end before the next starts.
     """
 
     arguments: tuple[Value, ...]
     body: RegionPlan
-    values: int
     widest: int
     stored: frozenset[int] | None
+    known: tuple[Array | None, ...]
+    ordered: bool
 
 
 def prepare(module: Module) -> Executable:
@@ -50,7 +57,7 @@ def prepare(module: Module) -> Executable:
         UnsupportedOperation: an operation that the executor does not model, named with its place.
     """
     entry = module.entry
-    planner = Planner(module, MAKERS)
+    planner = Planner(module, MAKERS, FOLDABLE)
     body = planner.function(entry)
     widest = 1
     stored: set[int] | None = set()
@@ -61,7 +68,16 @@ def prepare(module: Module) -> Executable:
             if _writes(operation):
                 sources = planner.sources.get(operation.operands[0].number)
                 stored = None if stored is None or not sources else stored | sources
-    return Executable(entry.arguments, body, planner.count, widest, None if stored is None else frozenset(stored))
+    known = tuple(planner.known.get(number) for number in range(planner.count))
+    reached = None if stored is None else frozenset(stored)
+    return Executable(entry.arguments, body, widest, reached, known, _waits(module))
+
+
+def _waits(module: Module) -> bool:
+    """Whether some atomic's result is used: that is how a program learns of another's progress."""
+    operations = [o for f in module.functions.values() for o in f.body.walk()]
+    found = {r.number for o in operations if o.name in {"tt.atomic_rmw", "tt.atomic_cas"} for r in o.results}
+    return any(v.number in found for o in operations for v in o.operands)
 
 
 def _writes(operation: Operation) -> bool:
@@ -83,7 +99,7 @@ def execute(
     """
     memory = Memory()
     accesses = Accesses(memory, grid)
-    values: list[Array | None] = [None] * kernel.values
+    values = list(kernel.known)
     segments: dict[int, Segment] = {}
     for value in kernel.arguments:
         given = arguments[value.name]
@@ -96,16 +112,17 @@ def execute(
         if kernel.stored is None or number in kernel.stored:
             accesses.watched.add(id(segment.storage))
     total = grid[0] * grid[1] * grid[2]
-    at_once = max(1, LANES_AT_ONCE // kernel.widest)
+    at_once = 1 if kernel.ordered else max(1, LANES_AT_ONCE // kernel.widest)
+    accesses.ordered = kernel.ordered
     with np.errstate(all="ignore"):
         for start in range(0, total, at_once):
             programs = np.arange(start, min(start + at_once, total))
-            frame = Frame(list(values), programs, accesses, segments, grid, LOOP_LIMIT)
+            frame = Frame(list(values), kernel.known, programs, accesses, segments, grid, LOOP_LIMIT)
             try:
                 kernel.body.run(frame)
-            except EndlessError:
+            except EndlessError as error:
                 words = f"a loop runs for more than {LOOP_LIMIT} iterations"
-                accesses.reports.append(Report(Kind.ENDLESS, words, Location()))
+                accesses.reports.append(Report(Kind.ENDLESS, words, error.location))
                 break
         find_collisions(accesses)
     return accesses.reports

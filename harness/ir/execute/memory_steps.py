@@ -137,7 +137,7 @@ def _assert(operation: Operation, _planner: Planner) -> Step:
                 Kind.ASSERTION,
                 message or "tl.device_assert",
                 operation.location,
-                program=program,
+                programs=(program,),
                 count=int((~condition).sum()),
             )
             frame.accesses.reports.append(report)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kvproof.harness.ir.execute.access import Accesses
-from kvproof.harness.ir.execute.memory import Segment
+from kvproof.harness.ir.execute.memory import Memory, Segment
 from kvproof.harness.ir.execute.values import Array, UnsupportedOperation
-from kvproof.harness.ir.reader import Block, Function, Module, Operation, Region, Value
+from kvproof.harness.ir.reader import Block, Function, Location, Module, Operation, Region, Value
 
 
 @dataclass(slots=True, eq=False)
@@ -19,6 +19,7 @@ class Frame:
 
     Attributes:
         values: by value number; what this set has not computed or captured is None.
+        known: the values that depend on constants alone, wherever they are defined.
         programs: linear ids of its programs.
         accesses: the memory they share.
         arguments: segment of each pointer argument, by value number.
@@ -27,6 +28,7 @@ class Frame:
     """
 
     values: list[Array | None]
+    known: Sequence[Array | None]
     programs: Array
     accesses: Accesses
     arguments: dict[int, Segment]
@@ -41,12 +43,12 @@ class Frame:
 
     def select(self, rows: Array, captured: Sequence[int]) -> Frame:
         """The programs in these rows, with the values that they will use."""
-        values: list[Array | None] = [None] * len(self.values)
+        values = list(self.known)
         for number in captured:
             value = self.values[number]
             if value is not None:
                 values[number] = value if value.shape[0] == 1 else value[rows]
-        return Frame(values, self.programs[rows], self.accesses, self.arguments, self.grid, self.limit)
+        return Frame(values, self.known, self.programs[rows], self.accesses, self.arguments, self.grid, self.limit)
 
 
 Step = Callable[[list[Array | None], Frame], None]
@@ -132,7 +134,15 @@ def _run_blocks(region: RegionPlan, frame: Frame) -> Results:
 
 
 class EndlessError(RuntimeError):
-    """A loop ran for more iterations than any kernel needs."""
+    """A loop runs for more iterations than any kernel needs.
+
+    Attributes:
+        location: the loop.
+    """
+
+    def __init__(self, location: Location = Location()) -> None:  # noqa: B008  (immutable)
+        super().__init__()
+        self.location = location
 
 
 def merge(parts: Sequence[tuple[Array, Results]], count: int) -> Results:
@@ -151,6 +161,9 @@ def merge(parts: Sequence[tuple[Array, Results]], count: int) -> Results:
 
 Maker = Callable[[Operation, "Planner"], Step]
 
+_NOWHERE = Frame([], (), np.zeros(1, np.int64), Accesses(Memory(), (1, 1, 1)), {}, (1, 1, 1), 0)
+"""For computing constants, which need no programs and no memory."""
+
 
 class Planner:
     """Builds the plan of one module.
@@ -158,11 +171,17 @@ class Planner:
     Args:
         module: the kernel.
         makers: what builds the step of each operation, by operation name.
+        foldable: operations whose results depend on nothing but their operands.
+
+    Attributes:
+        known: values that depend on constants alone, by value number.
     """
 
-    def __init__(self, module: Module, makers: dict[str, Maker]) -> None:
+    def __init__(self, module: Module, makers: dict[str, Maker], foldable: frozenset[str]) -> None:
         self.module = module
+        self._foldable = foldable
         self._makers = makers
+        self.known: dict[int, Array] = {}
         self.count = 1 + max((v.number for v in _all_values(module)), default=-1)
         self.sources = _pointer_sources(module)
 
@@ -179,10 +198,27 @@ class Planner:
         blocks: list[BlockPlan] = []
         for block in region.blocks:
             *inner, last = block.operations
-            steps = [self.step(operation) for operation in inner]
+            steps = [step for operation in inner if (step := self._unless_known(operation)) is not None]
             numbers = tuple(v.number for v in block.arguments)
             blocks.append(BlockPlan(numbers, steps, self._end(last)))
         return RegionPlan(blocks, captured(region), _needs(region))
+
+    def _unless_known(self, operation: Operation) -> Step | None:
+        """The step of an operation, or None if its result depends on constants alone and was computed now."""
+        step = self.step(operation)
+        pure = operation.name in self._foldable
+        if not (pure and all(o.number in self.known for o in operation.operands)):
+            return step
+        values: list[Array | None] = [None] * self.count
+        for operand in operation.operands:
+            values[operand.number] = self.known[operand.number]
+        with np.errstate(all="ignore"):
+            step(values, _NOWHERE)
+        for result in operation.results:
+            value = values[result.number]
+            assert value is not None  # the step set it
+            self.known[result.number] = value
+        return None
 
     def step(self, operation: Operation) -> Step:
         """The step of one operation."""

@@ -31,7 +31,8 @@ class Report:
         location: the operation.
         other: the second operation of a collision.
         buffer: name of the tensor, empty if no tensor is concerned.
-        program: program ids (x, y, z).
+        element: storage element of the tensor (in the tensor's element size) where it was seen.
+        programs: ids (x, y, z) of the program, or of both programs, concerned.
         count: how many lanes showed it.
         same_value: of a collision, whether all writers of the cell wrote the same value.
     """
@@ -41,7 +42,8 @@ class Report:
     location: Location
     other: Location | None = None
     buffer: str = ""
-    program: tuple[int, int, int] = (0, 0, 0)
+    element: int = 0
+    programs: tuple[tuple[int, int, int], ...] = ((0, 0, 0),)
     count: int = 1
     same_value: bool = False
 
@@ -49,3 +51,8 @@ class Report:
         at = f"{self.location}" if self.other is None else f"{self.location} and {self.other}"
         more = f" ({self.count} lanes)" if self.count > 1 else ""
         return f"{self.kind}: {self.words}, program {self.program}{more}, at {at}"
+
+    @property
+    def program(self) -> tuple[int, int, int]:
+        """Ids of the (first) program."""
+        return self.programs[0]

@@ -46,11 +46,11 @@ def _constant_step(operation: Operation, value: Array) -> Step:
 
 
 def _integer(operation: Operation, _planner: Planner) -> Step:
-    return _binary(operation, integers.BINARY[operation.name])
+    return _binary(operation, integers.binary(operation.name, operation.result.type.element))
 
 
 def _compare_integers(operation: Operation, _planner: Planner) -> Step:
-    return _binary(operation, integers.compare(operation.words[0]))
+    return _binary(operation, integers.compare(operation.words[0], operation.operands[0].type.element))
 
 
 def _float(operation: Operation, _planner: Planner) -> Step:
@@ -168,8 +168,8 @@ def _same(operation: Operation, _planner: Planner) -> Step:
 
 
 def _expand_dims(operation: Operation, _planner: Planner) -> Step:
-    axis = int(operation.attributes["axis"]) + 1
-    return _unary(operation, lambda v: np.expand_dims(v, axis))
+    where = (*(slice(None),) * (int(operation.attributes["axis"]) + 1), None)
+    return _unary(operation, lambda v: v[where])
 
 
 def _reshape(operation: Operation, _planner: Planner) -> Step:

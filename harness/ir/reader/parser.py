@@ -352,9 +352,17 @@ class _Parser:
         for name, type_ in zip(carried, body.after, strict=True):
             arguments += self._define(name, (type_,))
         self.names = outer
-        region = self._region(inner)
+        region = self._yielding(inner)
         region.blocks[0].arguments = tuple(arguments)
         body.regions.append(region)
+
+    def _yielding(self, names: _Names) -> Region:
+        """A region whose ``scf.yield`` is not printed if it passes nothing."""
+        region = self._region(names)
+        operations = region.block.operations
+        if not operations or operations[-1].name != "scf.yield":
+            operations.append(Operation("scf.yield", (), ()))
+        return region
 
     def _carried(self, body: _Body) -> list[str]:
         cursor = self.cursor
@@ -381,9 +389,9 @@ class _Parser:
         body.operands.append(self._use(cursor.take("value")))
         if cursor.accept("->"):
             body.after = list(self._types_until_colon())
-        body.regions.append(self._region(_Names(self.names)))
+        body.regions.append(self._yielding(_Names(self.names)))
         if cursor.accept("else"):
-            body.regions.append(self._region(_Names(self.names)))
+            body.regions.append(self._yielding(_Names(self.names)))
 
     def _while(self, body: _Body) -> None:
         """``(%a = %b) : (T) -> U { ... scf.condition(%c) %x : U } do { ^bb0(%y: U): ... scf.yield %z : T }``"""
@@ -407,7 +415,7 @@ class _Parser:
         region.blocks[0].arguments = tuple(arguments)
         body.regions.append(region)
         cursor.expect("do")
-        body.regions.append(self._region(_Names(self.names)))
+        body.regions.append(self._yielding(_Names(self.names)))
 
 
 _SPECIAL = {

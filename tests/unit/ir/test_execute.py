@@ -188,6 +188,26 @@ def test_programs_that_part_are_put_together_again(run):
     assert out.tolist() == expected
 
 
+@triton.jit
+def stores_in_regions(x, out, n):
+    """Regions that pass nothing on, whose last operation is a store."""
+    t = tl.program_id(0)
+    for i in range(n):
+        tl.store(out + t * 8 + i, tl.load(x + i) + t)
+    if t > 0:
+        # A constant of its own, and a loop of different length in each program.
+        for i in range(t):
+            tl.store(out + t * 8 + 7 - i, t + tl.max(tl.arange(0, 4) * 0 + i, 0))
+    else:
+        tl.store(out + 6, 60)
+
+
+def test_regions_that_pass_nothing_run_to_their_end(run):
+    out = torch.zeros(3, 8, dtype=torch.int32)
+    assert run(stores_in_regions, (3,), _i32([5, 6, 7]), out, 3) == []
+    assert out.tolist() == [[5, 6, 7, 0, 0, 0, 60, 0], [6, 7, 8, 0, 0, 0, 0, 1], [7, 8, 9, 0, 0, 0, 3, 2]]
+
+
 # ---- what is reported -------------------------------------------------------------
 
 
@@ -301,6 +321,29 @@ def test_reading_what_another_program_writes(run):
     (report,) = run(shift, (4,), torch.arange(8.0), 3)
     assert report.kind is Kind.RACE
     assert "read by program (0, 0, 0) and written by (3, 0, 0)" in report.words
+
+
+@triton.jit
+def handed_on(x, flags, out, n, AHEAD: tl.constexpr):
+    """Program t adds its element to what program t - 1 (or, wrongly, t + 1) left, once that says it is done."""
+    t = tl.program_id(0)
+    other = t - 1 + 2 * AHEAD
+    before = 0
+    if (other >= 0) & (other < n):
+        tries = 0
+        while (tl.atomic_add(flags + other, 0, sem="acquire") == 0) & (tries < 3):
+            tries += 1
+        before = tl.load(out + other)
+    tl.store(out + t, before + tl.load(x + t))
+    tl.atomic_xchg(flags + t, 1, sem="release")
+
+
+def test_programs_that_wait_for_each_other_run_in_order(run):
+    x, out, flags = _i32([1, 2, 3, 4]), *(torch.zeros(4, dtype=torch.int32) for _ in range(2))
+    assert run(handed_on, (4,), x, flags, out, 4, AHEAD=False) == []
+    assert out.tolist() == [1, 3, 6, 10]
+    flags.zero_()
+    assert Kind.RACE in [r.kind for r in run(handed_on, (4,), x, flags, out, 4, AHEAD=True)]
 
 
 @triton.jit

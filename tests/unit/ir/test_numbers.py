@@ -86,9 +86,9 @@ def test_comparisons_and_conversions(width, data):
     a, b = data.draw(_edge(width)), data.draw(_edge(width))
     x, y = np.array([a], WIDTHS[width]), np.array([b], WIDTHS[width])
     for name, holds in PREDICATES.items():
-        assert bool(integers.compare(name)(x, y)[0]) == holds(a, b)
+        assert bool(integers.compare(name, f"i{width}")(x, y)[0]) == holds(a, b)
         if name[0] == "s":
-            unsigned = integers.compare("u" + name[1:])(x, y)
+            unsigned = integers.compare("u" + name[1:], f"i{width}")(x, y)
             assert bool(unsigned[0]) == holds(_u(a, width), _u(b, width))
     assert int(integers.extend(x, "i64", signed=True)[0]) == a
     if width < 64:
@@ -101,8 +101,8 @@ def test_a_set_bit_is_minus_one_when_signed():
     bits = np.array([True, False])
     assert integers.extend(bits, "i32", signed=True).tolist() == [-1, 0]
     assert integers.extend(bits, "i32", signed=False).tolist() == [1, 0]
-    assert integers.compare("slt")(bits, ~bits).tolist() == [True, False]
-    assert integers.compare("ult")(bits, ~bits).tolist() == [False, True]
+    assert integers.compare("slt", "i1")(bits, ~bits).tolist() == [True, False]
+    assert integers.compare("ult", "i1")(bits, ~bits).tolist() == [False, True]
 
 
 # ---- float formats ------------------------------------------------------------
