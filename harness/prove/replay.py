@@ -9,7 +9,8 @@ from typing import Any
 
 from kvproof.harness.check.choosers import ClaimFailed, JsonValue, ReplayChooser, Vacuous, check_case, json_value
 from kvproof.harness.prove.explore import Path
-from kvproof.harness.prove.subject import Subject, config_from_json, config_subject
+from kvproof.harness.prove.subject import Subject
+from kvproof.harness.prove.systems import described_subject
 from kvproof.harness.solve.term import Value
 from kvproof.models.errors import LayoutError
 from kvproof.properties.statement import Statement, all_statements
@@ -76,7 +77,7 @@ def replay_finding(finding: Finding) -> Verdict:
         return Verdict(Status.UNKNOWN, f"there is no statement {finding.property_name!r} any more")
     try:
         statement = statements[finding.property_name]
-        subject = config_subject(config_from_json(finding.case["config"]), statement.system)
+        subject = described_subject(finding.case, statement.system)
         replay = replay_case(subject, statement, finding.case, finding.case.get("slip", 0))
     except (ValueError, TypeError, KeyError) as error:
         return Verdict(Status.UNKNOWN, f"the case does not fit the present statement: {error}")

@@ -10,8 +10,6 @@ from kvproof.models.index import INT32_MAX, Condition, IndexValue, maximum, nega
 from kvproof.models.schema import (
     SchemaSystem,
     document_tail,
-    oldest_pooled,
-    pooled_positions,
     ring_holds,
     smallest_tail,
 )
@@ -27,6 +25,15 @@ def choose_sizes(system: SchemaSystem, choose: Chooser) -> tuple[IndexValue, boo
     return choose.integer("ratio", 1, INT32_MAX, few=3), overlap, choose.integer("drafts", 0, INT32_MAX, few=2)
 
 
+def first_pooled(last: IndexValue, ratio: IndexValue, overlap: bool) -> IndexValue:
+    """First position that the entry completed at ``last`` pools: of its own group, or of the group before.
+
+    Stated here anew, from groups, so that the model's own count of pooled positions is checked against it.
+    """
+    group = last - ratio + 1
+    return maximum(group - ratio if overlap else group, 0)
+
+
 @statement(
     "tail/holds",
     "The tail holds every position that the next step's entries pool and that this step's input no longer has.",
@@ -36,17 +43,17 @@ def choose_sizes(system: SchemaSystem, choose: Chooser) -> tuple[IndexValue, boo
 )
 def tail_holds(system: SchemaSystem, choose: Chooser, slip: int = 0) -> Condition:
     ratio, overlap, drafts = choose_sizes(system, choose)
-    first = choose.integer("first", 0, INT32_MAX, few=2 * pooled_positions(ratio, overlap))
+    first = choose.integer("first", 0, INT32_MAX, few=4 * ratio)
     prefill = choose.pick("step", ("decode", "prefill")) == "prefill"
     # The last token of a prompt's chunk counts and nothing was written behind it.
     written = first if prefill else first + drafts
     accepted = 0 if prefill else choose.integer("accepted", 0, drafts)
     start = first + 1 + accepted
     last = choose.integer("last", start, start + drafts)
-    position = choose.integer("position", oldest_pooled(last, ratio, overlap), start - 1)
+    position = choose.integer("position", first_pooled(last, ratio, overlap), start - 1)
     choose.event("prefill", prefill)
     choose.event("all drafts rejected", (accepted == 0) & (drafts >= 1))
-    choose.event("oldest", position == oldest_pooled(last, ratio, overlap))
+    choose.event("oldest", position == first_pooled(last, ratio, overlap))
     return ring_holds(smallest_tail(ratio, overlap, 0 if prefill else drafts) - slip, written, position)
 
 
@@ -59,14 +66,13 @@ def tail_holds(system: SchemaSystem, choose: Chooser, slip: int = 0) -> Conditio
 )
 def tail_no_smaller(system: SchemaSystem, choose: Chooser, slip: int = 0) -> Condition:
     ratio, overlap, drafts = choose_sizes(system, choose)
-    pooled = pooled_positions(ratio, overlap)
-    choose.assume(pooled >= 2)
+    choose.assume((ratio >= 2) | overlap)
     choose.event("overlapping", overlap)
     choose.event("with drafts", drafts >= 1)
     # The witness: every draft is rejected, and the very next token completes an entry.
     entry = choose.integer("entry", 1, INT32_MAX, few=2)
     last = entry * ratio + ratio - 1
-    oldest = last - pooled + 1
+    oldest = first_pooled(last, ratio, overlap)
     choose.lemma("the oldest exists, and comes from the ring", (oldest >= 0) & (oldest <= last - 1))
     written = last - 1 + drafts
     return negate(ring_holds(smallest_tail(ratio, overlap, drafts) - 1 + slip, written, oldest))
@@ -100,7 +106,7 @@ def tail_of_the_document_overlapping(system: SchemaSystem, choose: Chooser, slip
     entry = choose.integer("entry", 1 - slip, INT32_MAX, few=2)
     last = entry * ratio + ratio - 1
     choose.event("second entry", entry == 1)
-    return negate(ring_holds(document_tail(ratio), last - 1, oldest_pooled(last, ratio, overlap=True)))
+    return negate(ring_holds(document_tail(ratio), last - 1, first_pooled(last, ratio, overlap=True)))
 
 
 @statement(

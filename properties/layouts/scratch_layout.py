@@ -12,7 +12,6 @@ from kvproof.models.scratch import (
     GROUP,
     HEAD_TILE,
     HEADS_PER_FLAG,
-    PAIR_BYTES,
     TAG_PERIOD,
     TOKEN_TILE,
     TOTAL_ALIGN_BYTES,
@@ -28,6 +27,9 @@ WIDEST_TOPK = 8192
 """Compressed keys of a context of a million tokens, one to 128."""
 
 FLAGS = ("xrdy", "qkvp", "qrdy", "srdy", "crdy", "ardy")
+WORD = 8
+"""Bytes of one store of a 32-bit value and a 32-bit tag."""
+
 CODES = {"x8s": "x8", "qx8s": "qx8", "xos": "xo", "x8bs": "x8b"}
 """Regions of scale codes, and the data whose groups they belong to."""
 
@@ -277,10 +279,10 @@ def flags_whole(dims: Dims, choose: Chooser, slip: int = 0) -> Condition:
     choose.event("later element", element >= 1)
     start = offset + element * region.element_bytes
     return (
-        (region.element_bytes == PAIR_BYTES)
-        & (start % (PAIR_BYTES * (1 + slip)) == 0)
-        & (start % 64 + PAIR_BYTES <= 64)
-        & (start + PAIR_BYTES <= offset + nbytes)
+        (region.element_bytes == WORD)
+        & (start % (WORD * (1 + slip)) == 0)
+        & (start % 64 + WORD <= 64)
+        & (start + WORD <= offset + nbytes)
     )
 
 
