@@ -122,6 +122,7 @@ def fuzz_statement(
     first_chunk: int = 0,
     on_progress: Progress | None = None,
     slip: int = 0,
+    systems: st.SearchStrategy[Any] | None = None,
 ) -> Result:
     """Check a statement on drawn systems and values.
 
@@ -130,17 +131,18 @@ def fuzz_statement(
         subject: configuration whose systems are drawn; None draws any.
         budget_seconds, seed, case_target, until_needs, first_chunk, on_progress: as :func:`fuzz_kernel`.
         slip: 1 checks the statement's twin, which must fail.
+        systems: draws the systems; by default those of the subject.
 
     Raises:
         ValueError: no strategy draws systems of the statement's kind.
     """
     kind = system_kind(statement.system)
-    systems = kind.draw(subject)
+    drawn = kind.draw(subject) if systems is None else systems
     name = subject.name if subject else ANY_LAYOUT
     result = Result(name, statement.name, "fuzz", Verdict(Status.NOT_RUN, "not begun"), 0.0)
 
     def trial(data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
-        system = data.draw(systems)
+        system = data.draw(drawn)
         chooser = DrawChooser(draw=data.draw)
         try:
             check_statement_case(statement.body, system, chooser, slip)

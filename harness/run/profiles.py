@@ -1,10 +1,12 @@
-"""How long a property may take, chosen by one variable of the environment. Pure Python, light to import."""
+"""How long a property may take, chosen by one variable of the environment. Imports no torch and no solver."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from kvproof.models.deepseek_v4 import ModelConfig, real_configs
 
 VARIABLE = "KVPROOF_PROFILE"
 NIGHTLY_VARIABLE = "KVPROOF_NIGHTLY_SECONDS"
@@ -18,10 +20,12 @@ class Profile:
     Attributes:
         name: "dev", "ci" or "nightly".
         seconds: wall time of one property, at most.
+        until_needs: a property ends as soon as it has seen what it needs, rather than using all its time.
     """
 
     name: str
     seconds: float
+    until_needs: bool
 
 
 PROFILES = ("dev", "ci", "nightly")
@@ -39,7 +43,14 @@ def active(environ: Mapping[str, str] | None = None) -> Profile:
     name = found.get(VARIABLE, DEFAULT)
     if name not in PROFILES:
         raise ValueError(f"{VARIABLE} is {name!r}; allowed: {', '.join(PROFILES)}")
-    return Profile(name, {"dev": 60.0, "ci": 20.0}.get(name) or _nightly_seconds(found))
+    if name == "nightly":
+        return Profile(name, _nightly_seconds(found), until_needs=False)
+    return Profile(name, {"dev": 60.0, "ci": 20.0}[name], until_needs=True)
+
+
+def fuzz_subjects(environ: Mapping[str, str] | None = None) -> list[ModelConfig | None]:
+    """What the active profile fuzzes: layouts drawn freely (None), and at night every real configuration too."""
+    return [None, *real_configs()] if active(environ).name == "nightly" else [None]
 
 
 def _nightly_seconds(environ: Mapping[str, str]) -> float:
