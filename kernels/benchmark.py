@@ -14,7 +14,9 @@ class BenchCase:
     Attributes:
         values: the contract's arguments by name; tensors as ``TensorValue``.
         bytes_moved: bytes that any implementation must read and write, each once.
+        operations: multiplications and additions on matrix units that it must do; 0 where none matter.
     """
 
     values: Mapping[str, Any]
     bytes_moved: int
+    operations: int = 0

@@ -27,15 +27,25 @@ class AccessLog:
     GUARDED = ("create_masked_load", "create_masked_store", "create_atomic_cas", "create_atomic_rmw")
 
     def __init__(self, storages: Mapping[str, tuple[int, int, int]]) -> None:
+        self._arguments = dict(storages)
+        self.program: Program = (0, 0, 0)
+        self._written: list[tuple[npt.NDArray[np.uint64], Program]] = []
+        self.begin_launch({})
+
+    def begin_launch(self, scratch: Mapping[str, tuple[int, int, int]]) -> None:
+        """Make ready for one kernel, which may also touch scratch memory that its launcher has allocated.
+
+        Args:
+            scratch: storages as above, by the kernel's parameter names; arguments among them change nothing.
+        """
         # Tensors that share a storage count once, under the first name.
         spans: dict[int, tuple[int, int, str, int]] = {}
-        for name, (start, size, item) in storages.items():
-            spans.setdefault(start, (start, start + size, name, item))
+        for name, (start, size, item) in {**self._arguments, **scratch}.items():
+            if size or name in self._arguments:
+                spans.setdefault(start, (start, start + size, name, item))
         self._spans = sorted(spans.values())
         self._starts = np.array([s[0] for s in self._spans], np.uint64)
         self._stops = np.array([s[1] for s in self._spans], np.uint64)
-        self.program: Program = (0, 0, 0)
-        self._written: list[tuple[npt.NDArray[np.uint64], Program]] = []
 
     def guard(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """The builder's method with a check before it."""

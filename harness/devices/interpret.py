@@ -21,7 +21,7 @@ from typing import Any
 from kvproof.harness.devices.access_log import AccessLog
 from kvproof.harness.devices.base import Availability, DeviceError
 from kvproof.harness.devices.interpreter_numbers import corrections
-from kvproof.harness.devices.torch_values import TorchArguments
+from kvproof.harness.devices.torch_values import TorchArguments, storages_of
 from kvproof.kernels.launch import launching_on
 from kvproof.kernels.registry import Kernel
 from kvproof.models.contract import TensorValue
@@ -86,6 +86,7 @@ def _launch(
     # Options of the compiler (num_warps, ...) are no parameters and mean nothing here.
     bound = inspect.getcallargs(function.fn, *args, **{k: v for k, v in meta.items() if k in names})
     constexprs = {p.name for p in function.params if p.is_constexpr}
+    log.begin_launch(storages_of(bound))
     with _interpreting(log), warnings.catch_warnings():
         # numpy warns of integer wrap-around, which is what the device does too.
         warnings.simplefilter("ignore")

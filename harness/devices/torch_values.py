@@ -32,6 +32,18 @@ def torch_dtype(dtype: str) -> torch.dtype:
     return getattr(torch, _TORCH_NAMES[dtype])
 
 
+def storages_of(values: Mapping[str, Any]) -> dict[str, tuple[int, int, int]]:
+    """For each torch tensor among some values: address of its storage, bytes, bytes of an element."""
+    import torch  # noqa: PLC0415
+
+    found: dict[str, tuple[int, int, int]] = {}
+    for name, value in values.items():
+        if isinstance(value, torch.Tensor):
+            storage = value.untyped_storage()
+            found[name] = (storage.data_ptr(), storage.nbytes(), value.element_size())
+    return found
+
+
 class TorchArguments:
     """One launch's arguments on a torch device. Tensors that share a storage keep sharing it."""
 

@@ -1,0 +1,169 @@
+"""The two kernels of sparse paged attention: one over slices of keys, one that folds tiles left in scratch."""
+
+# Device code is not quite Python: numbers are constexpr, tl.range is iterable, branches are decided when compiled.
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportPossiblyUnboundVariable=false
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from kvproof.kernels.attention_core import (
+    attend_tile,
+    fold,
+    fold_tile,
+    fold_weights,
+    leave_tile,
+    result_factor,
+    slice_bounds,
+    store_slices,
+)
+
+# Counts and strides of the second source are 0 and its pointers any valid ones where EXTEND is off.
+COUNTS = ["heads", "rows", "count", "extend_rows", "extend_count", "splits", "qk_scale"]
+
+
+@triton.jit(do_not_specialize=COUNTS)
+def attend_kernel(
+    q_ptr,
+    out_ptr,
+    sink_ptr,
+    plane_ptr,
+    rope_ptr,
+    indices_ptr,
+    indptr_ptr,
+    extend_ptr,
+    extend_indices_ptr,
+    extend_indptr_ptr,
+    sums_ptr,
+    stats_ptr,
+    q_stride_t,
+    q_stride_h,
+    out_stride_t,
+    out_stride_h,
+    plane_stride,
+    rope_stride,
+    extend_stride,
+    heads,
+    rows,
+    count,
+    extend_rows,
+    extend_count,
+    splits,
+    qk_scale,
+    PACKED: tl.constexpr,
+    FNUZ: tl.constexpr,
+    NATIVE: tl.constexpr,
+    EXTEND: tl.constexpr,
+    SPLIT: tl.constexpr,
+    BLOCK_H: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    """Grid (tokens * ceil(heads / BLOCK_H), splits): program (t, s) takes a slice's tiles s, s + splits, ...
+
+    With SPLIT each tile's sums [heads, 512], and its sum of weights and maximum, are left in scratch; without, the
+    result is written. Strides in elements; scores come in powers of two, so ``qk_scale`` has a factor log2(e).
+    """
+    blocks = tl.cdiv(heads, BLOCK_H)
+    token = tl.program_id(0) // blocks
+    head = (tl.program_id(0) % blocks) * BLOCK_H + tl.arange(0, BLOCK_H)
+    split = tl.program_id(1)
+    live_head = (head < heads)[None, :]
+    d = tl.arange(0, 128)[:, None]
+    q = q_ptr + token.to(tl.int64) * q_stride_t + (head.to(tl.int64) * q_stride_h)[None, :] + d
+    q0 = tl.load(q, mask=live_head, other=0.0)
+    q1 = tl.load(q + 128, mask=live_head, other=0.0)
+    q2 = tl.load(q + 256, mask=live_head, other=0.0)
+    q3 = tl.load(q + 384, mask=live_head, other=0.0)
+
+    first, stop, tiles, number = slice_bounds(indptr_ptr, token, count, BLOCK_N)
+    top = tl.full([BLOCK_H], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_H], tl.float32)
+    c0 = tl.zeros([128, BLOCK_H], tl.float32)
+    c1 = tl.zeros([128, BLOCK_H], tl.float32)
+    c2 = tl.zeros([128, BLOCK_H], tl.float32)
+    c3 = tl.zeros([128, BLOCK_H], tl.float32)
+    if EXTEND:
+        e_first, e_stop, _, e_number = slice_bounds(extend_indptr_ptr, token, extend_count, BLOCK_N)
+        number += e_number
+
+    n = tl.arange(0, BLOCK_N)
+    for begin in tl.range(first + split * BLOCK_N, stop, splits * BLOCK_N, num_stages=STAGES):
+        s0, s1, s2, s3, weight, tile_top = attend_tile(
+            begin + n, stop, indices_ptr, rows, plane_ptr, plane_stride, rope_ptr, rope_stride,
+            q0, q1, q2, q3, qk_scale, PACKED, FNUZ, NATIVE,
+        )  # fmt: skip
+        if SPLIT:
+            tile = number + (begin - first) // BLOCK_N
+            leave_tile(sums_ptr, stats_ptr, tile, head, heads, s0, s1, s2, s3, weight, tile_top)
+        else:
+            c0, c1, c2, c3, total, top = fold_tile(c0, c1, c2, c3, total, top, s0, s1, s2, s3, weight, tile_top)
+    if EXTEND:
+        # Tiles are counted through both sources: the second's first is tile ``tiles``.
+        own = (split + splits - tiles % splits) % splits
+        for begin in tl.range(e_first + own * BLOCK_N, e_stop, splits * BLOCK_N, num_stages=STAGES):
+            s0, s1, s2, s3, weight, tile_top = attend_tile(
+                begin + n, e_stop, extend_indices_ptr, extend_rows, extend_ptr, extend_stride, extend_ptr, 0,
+                q0, q1, q2, q3, qk_scale, False, False, False,
+            )  # fmt: skip
+            if SPLIT:
+                tile = number + tiles + (begin - e_first) // BLOCK_N
+                leave_tile(sums_ptr, stats_ptr, tile, head, heads, s0, s1, s2, s3, weight, tile_top)
+            else:
+                c0, c1, c2, c3, total, top = fold_tile(
+                    c0, c1, c2, c3, total, top, s0, s1, s2, s3, weight, tile_top
+                )
+    if not SPLIT:
+        sink = tl.load(sink_ptr + head, mask=head < heads, other=0.0)
+        factor = result_factor(top, total, sink)[None, :]
+        out = out_ptr + token.to(tl.int64) * out_stride_t + (head.to(tl.int64) * out_stride_h)[None, :]
+        kind = out_ptr.dtype.element_ty
+        store_slices(
+            out, (c0 * factor).to(kind), (c1 * factor).to(kind), (c2 * factor).to(kind), (c3 * factor).to(kind),
+            live_head,
+        )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["heads", "count", "extend_count"])
+def merge_kernel(
+    out_ptr,
+    sink_ptr,
+    indptr_ptr,
+    extend_indptr_ptr,
+    sums_ptr,
+    stats_ptr,
+    out_stride_t,
+    out_stride_h,
+    heads,
+    count,
+    extend_count,
+    EXTEND: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Grid (tokens * heads, 512 / COLUMNS): program (t, h, c) folds the tiles of one token and head, in order."""
+    token = tl.program_id(0) // heads
+    head = tl.program_id(0) % heads
+    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    _, _, tiles, number = slice_bounds(indptr_ptr, token, count, BLOCK_N)
+    if EXTEND:
+        _, _, e_tiles, e_number = slice_bounds(extend_indptr_ptr, token, extend_count, BLOCK_N)
+        tiles += e_tiles
+        number += e_number
+    # One lane each, so that the same vector operations as in the other kernel are used.
+    top = tl.full([1], float("-inf"), tl.float32)
+    total = tl.zeros([1], tl.float32)
+    sums = tl.zeros([COLUMNS], tl.float32)
+    for tile in tl.range(0, tiles, loop_unroll_factor=4):
+        place = (number + tile).to(tl.int64) * heads + head
+        lane = 2 * place + tl.arange(0, 1)
+        weight = tl.load(stats_ptr + lane)
+        part = tl.load(sums_ptr + place * 512 + column)
+        top, keep, take = fold_weights(top, tl.load(stats_ptr + lane + 1))
+        sums = fold(sums, part, tl.broadcast_to(keep, sums.shape), tl.broadcast_to(take, sums.shape))
+        total = fold(total, weight, keep, take)
+    sink = tl.load(sink_ptr + head + tl.arange(0, 1))
+    result = sums * tl.broadcast_to(result_factor(top, total, sink), sums.shape)
+    out = out_ptr + token.to(tl.int64) * out_stride_t + head.to(tl.int64) * out_stride_h + column
+    tl.store(out, result.to(out_ptr.dtype.element_ty))

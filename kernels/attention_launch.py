@@ -1,0 +1,211 @@
+"""Host side of sparse paged attention: checks, the plan of a launch, scratch memory, the launches."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+
+from kvproof.kernels.arguments import check_count, check_rows, check_tensor
+from kvproof.kernels.attention_kernels import attend_kernel, merge_kernel
+from kvproof.kernels.fp8_parts import PACKED_DTYPES, as_bytes, has_native_e4m3, is_fnuz
+from kvproof.kernels.index_parts import check_vector
+from kvproof.kernels.launch import launch
+from kvproof.models.packed_row import PACKED_BYTES, ROPE, WIDTH
+
+LOG2E = 1.4426950408889634
+MOST_SPLITS = 32
+MOST_SCRATCH_BYTES = 1 << 29
+"""A launch that would need more scratch memory than this does not split. Results are the same."""
+MERGE_COLUMNS = 128
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a launch is cut up. Fixed by shapes and device, never by a tensor's contents or the clock.
+
+    ``block_n`` is part of what a result's bits depend on, so it depends on heads, planes and device only.
+
+    Attributes:
+        block_h: heads a program.
+        block_n: keys a tile.
+        warps: warps a program.
+        stages: tiles in flight, plus the index load before and the products after.
+        splits: programs a slice.
+    """
+
+    block_h: int
+    block_n: int
+    warps: int
+    stages: int
+    splits: int = 1
+
+
+def tiles(heads: int, *, packed: bool, hip: bool) -> Plan:
+    """The plan of one program.
+
+    On an NVIDIA GPU 64 keys make a whole matrix instruction; 16 heads leave room for two tiles in flight beside
+    a running sum in the registers of four warps. More heads a program read the keys fewer times. On an AMD GPU
+    a tile has to fit 64 KiB of shared memory.
+    """
+    if hip:
+        return Plan(16 if heads <= 16 else 32, 32, 4, 2)
+    if heads <= 16:
+        return Plan(16, 64, 4, 3)
+    if not packed:
+        return Plan(32, 64, 4, 3)
+    return Plan(32, 64, 8, 3) if heads <= 32 else Plan(64, 64, 8, 3)
+
+
+@functools.cache
+def processors(device: str) -> int:
+    """Multiprocessors of a CUDA device (name with index). Asked once: the answer is on the host, but slow."""
+    return torch.cuda.get_device_properties(torch.device(device)).multi_processor_count
+
+
+def splits_for(programs: int, device: torch.device) -> int:
+    """Programs a slice, so that a launch of few tokens still reaches every multiprocessor."""
+    if device.type != "cuda":
+        return 1
+    return max(min(processors(str(device)) // max(programs, 1), MOST_SPLITS), 1)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """One source of keys: rows, the entries that list them, and each token's slice of entries."""
+
+    rows: torch.Tensor
+    rope: torch.Tensor | None
+    indices: torch.Tensor
+    indptr: torch.Tensor
+
+
+def check_keys(names: tuple[str, str, str, str], keys: Keys, tokens: int, like: torch.Tensor) -> None:
+    """Refuse a source of keys that is out of its contract; ``names`` are the names of its four tensors."""
+    rows, rope, indices, indptr = names
+    if keys.rope is not None:
+        check_tensor(rows, keys.rows, ["rows", PACKED_BYTES], PACKED_DTYPES, like)
+        check_tensor(rope, keys.rope, [keys.rows.shape[0], ROPE], (torch.bfloat16,), like)
+        check_rows(rope, keys.rope)
+    else:
+        check_tensor(rows, keys.rows, ["rows", WIDTH], (torch.bfloat16,), like)
+    check_rows(rows, keys.rows)
+    check_vector(indices, keys.indices, 0, like)
+    check_vector(indptr, keys.indptr, tokens + 1, like)
+
+
+def check_heads(name: str, value: torch.Tensor, shape: list[str | int], like: torch.Tensor) -> None:
+    """Refuse what is no bf16 [T, H, 512] with contiguous heads; tokens and heads may be any distance apart."""
+    check_tensor(name, value, shape, (torch.bfloat16,), like)
+    if value.stride(2) != 1:
+        raise ValueError(f"{name} must have contiguous heads (last stride 1), got strides {list(value.stride())}")
+
+
+def run_attention(
+    q: torch.Tensor,
+    keys: Keys,
+    extend: Keys | None,
+    attn_sink: torch.Tensor,
+    scale: float,
+    out: torch.Tensor,
+    variant: str,
+    splits: int,
+    plan: Plan | None = None,
+) -> None:
+    """Attend and write ``out``. Arguments are those of the two entry points, sources of keys already checked.
+
+    Args:
+        splits: programs a slice; 0 chooses.
+        plan: instead of the one that :func:`tiles` gives, for tuning.
+    """
+    fnuz = is_fnuz(variant)
+    check_heads("q", q, ["T", "H", WIDTH], keys.rows)
+    tokens, heads = q.shape[0], q.shape[1]
+    check_heads("out", out, [tokens, heads, WIDTH], keys.rows)
+    if heads > 1 and out.stride(1) < WIDTH:
+        raise ValueError(f"out has heads that overlap, with strides {list(out.stride())}")
+    if (
+        tokens > 1
+        and out.stride(0) < (heads - 1) * out.stride(1) + WIDTH
+        and out.stride(1) < tokens * out.stride(0)
+    ):
+        raise ValueError(f"out has tokens that overlap, with strides {list(out.stride())}")
+    check_tensor("attn_sink", attn_sink, [heads], (torch.float32,), keys.rows)
+    if not attn_sink.is_contiguous():
+        raise ValueError(f"attn_sink must be contiguous, got strides {list(attn_sink.stride())}")
+    splits = check_count("splits", splits, 0, MOST_SPLITS)
+    if tokens == 0 or heads == 0:
+        return
+    packed = keys.rope is not None
+    plan = plan or tiles(heads, packed=packed, hip=torch.version.hip is not None)
+    programs = tokens * triton.cdiv(heads, plan.block_h)
+    entries = keys.indices.shape[0] // plan.block_n + tokens
+    entries += 0 if extend is None else extend.indices.shape[0] // plan.block_n + tokens
+    splits = splits or splits_for(programs, q.device)
+    if entries * heads * (WIDTH + 2) * 4 > MOST_SCRATCH_BYTES:
+        splits = 1
+    scratch = entries * heads if splits > 1 else 0
+    sums = torch.empty((scratch, WIDTH), dtype=torch.float32, device=q.device)
+    stats = torch.empty((scratch, 2), dtype=torch.float32, device=q.device)
+    second = keys if extend is None else extend
+    common: dict[str, Any] = {"EXTEND": extend is not None, "BLOCK_N": plan.block_n}
+    launch(
+        attend_kernel,
+        (programs, splits),
+        q,
+        out,
+        attn_sink,
+        as_bytes(keys.rows) if packed else keys.rows,
+        q if keys.rope is None else keys.rope,
+        keys.indices,
+        keys.indptr,
+        q if extend is None else extend.rows,
+        second.indices,
+        second.indptr,
+        sums,
+        stats,
+        q.stride(0),
+        q.stride(1),
+        out.stride(0),
+        out.stride(1),
+        keys.rows.stride(0),
+        0 if keys.rope is None else keys.rope.stride(0),
+        0 if extend is None else extend.rows.stride(0),
+        heads,
+        keys.rows.shape[0],
+        keys.indices.shape[0],
+        0 if extend is None else extend.rows.shape[0],
+        0 if extend is None else extend.indices.shape[0],
+        splits,
+        scale * LOG2E,
+        **common,
+        PACKED=packed,
+        FNUZ=fnuz,
+        NATIVE=packed and not fnuz and has_native_e4m3(q),
+        SPLIT=splits > 1,
+        BLOCK_H=plan.block_h,
+        STAGES=plan.stages,
+        num_warps=plan.warps,
+    )
+    if splits > 1:
+        launch(
+            merge_kernel,
+            (tokens * heads, WIDTH // MERGE_COLUMNS),
+            out,
+            attn_sink,
+            keys.indptr,
+            second.indptr,
+            sums,
+            stats,
+            out.stride(0),
+            out.stride(1),
+            heads,
+            keys.indices.shape[0],
+            0 if extend is None else extend.indices.shape[0],
+            **common,
+            COLUMNS=MERGE_COLUMNS,
+            num_warps=1,
+        )

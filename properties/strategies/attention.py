@@ -1,0 +1,124 @@
+"""Slices of keys over a small plane, for attention: few rows listed, everything around them poison."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+
+from kvproof.models.contract import TensorValue, contiguous
+from kvproof.models.floats import from_bf16
+from kvproof.models.index import INT32_MAX
+from kvproof.models.packed_row import FORMATS, NOPE, PACKED_BYTES, ROPE, WIDTH, pack_rows
+from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
+from kvproof.properties.strategies.floats import bf16_rows, filled, guarded, numbers
+from kvproof.properties.strategies.tokens import slices, stale_tail
+
+LENGTHS = [0, 1, 2, 5, 31, 63, 64, 65, 130]
+"""Entries of a slice: around one tile of 32 or 64 keys, and several."""
+
+HEADS = [1, 2, 16, 17]
+SINKS = [0.0, float("-inf"), 2.5, -3.0]
+NAN_BITS = 0x7FC0
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Entries of some tokens over a plane.
+
+    Attributes:
+        entries: the index buffer's contents.
+        bounds: first entry of each token, the end of the last, maybe stale ones behind.
+        listed: which rows of the plane some token lists.
+        events: what these slices show.
+    """
+
+    entries: list[int]
+    bounds: list[int]
+    listed: npt.NDArray[np.bool_]
+    events: frozenset[str]
+
+
+@st.composite
+def listings(draw: st.DrawFn, tokens: int, rows: int, seed: int) -> Listed:
+    """Slices of some tokens over a plane of ``rows`` rows, dead entries among them. Shrinks to empty slices."""
+    events: set[str] = set()
+    lengths = [draw(seldom_low(0, len(LENGTHS) - 1).map(LENGTHS.__getitem__)) for _ in range(tokens)]
+    bounds = draw(slices(lengths))
+    total = bounds[-1]
+    # Rows in no order; every entry of its own draw would be slow at these lengths.
+    entries = [int(abs(x) * rows) for x in numbers(seed, total)]
+    for at in draw(st.lists(st.integers(0, max(total - 1, 0)), max_size=4)) if total else []:
+        entries[at] = draw(st.one_of(st.integers(0, rows - 1), dead_entries(rows)))
+        if not 0 <= entries[at] < rows:
+            events.add("dead entry")
+    if total and draw(rarely()):
+        keep = draw(st.integers(0, total))
+        events |= {"short buffer"} if keep < total else set()
+        entries = entries[:keep]
+    else:
+        entries += draw(st.lists(dead_entries(rows), max_size=2))
+    listed = np.zeros(rows, bool)
+    for first, stop in itertools.pairwise(bounds):
+        live = [e for e in entries[first:stop] if 0 <= e < rows]
+        listed[live] = True
+        events |= {"empty slice"} if not live else set()
+        events |= {"several tiles"} if stop - first > 64 else set()
+    return Listed(entries, stale_tail(draw, bounds), listed, frozenset(events))
+
+
+def dead_entries(rows: int) -> st.SearchStrategy[int]:
+    """An entry that lists no row: a sentinel, or one past the plane, as far as 32 bits go."""
+    return st.one_of(
+        st.just(-1), st.just(rows), st.integers(rows, INT32_MAX), st.integers(-(2**31), -1), st.just(INT32_MAX)
+    )
+
+
+@st.composite
+def planes(
+    draw: st.DrawFn, listed: npt.NDArray[np.bool_], seed: int, variant: str, *, packed: bool
+) -> tuple[TensorValue, TensorValue | None, bool]:
+    """(plane, RoPE plane of a packed one, whether a listed row holds a NaN). Rows that no one lists are poison."""
+    rows = listed.shape[0]
+    bits = draw(bf16_rows(rows, WIDTH, seed, special=False))
+    spoiled = bool(listed.any()) and draw(rarely())
+    if spoiled:
+        row = draw(st.sampled_from([int(r) for r in np.flatnonzero(listed)]))
+        bits[row, draw(st.integers(0, WIDTH - 1))] = NAN_BITS
+    if not packed:
+        plane = draw(guarded("bf16", (rows, WIDTH), seed + 1))
+        return filled(plane, np.where(listed[:, None], bits, plane.array)), None, spoiled
+    plane = draw(guarded("uint8", (rows, PACKED_BYTES), seed + 1))
+    rope = draw(guarded("bf16", (rows, ROPE), seed + 2))
+    codes = pack_rows(from_bf16(bits[:, :NOPE]), FORMATS[variant])
+    return (
+        filled(plane, np.where(listed[:, None], codes, plane.array)),
+        filled(rope, np.where(listed[:, None], bits[:, NOPE:], rope.array)),
+        spoiled,
+    )
+
+
+@st.composite
+def queries(draw: st.DrawFn, tokens: int, seed: int) -> dict[str, Any]:
+    """Queries of some tokens and heads, sinks, scale and split count; and the result's buffer."""
+    heads = draw(st.sampled_from(HEADS))
+    loud = 2.0 ** draw(seldom_low(0, 4))
+    q = draw(guarded("bf16", (tokens, heads, WIDTH), seed))
+    ordinary = numbers(seed, tokens * heads * WIDTH).reshape(tokens, heads, WIDTH) * loud
+    sinks = [draw(st.sampled_from(SINKS)) for _ in range(heads)]
+    return {
+        "q": filled(q, to_bits(ordinary)),
+        "attn_sink": contiguous("fp32", sinks),
+        "scale": draw(st.sampled_from([WIDTH**-0.5, 0.125])),
+        "out": draw(guarded("bf16", (tokens, heads, WIDTH), seed + 1)),
+        "splits": draw(seldom_low(0, 4)) if draw(mostly()) else draw(st.integers(0, 32)),
+    }
+
+
+def to_bits(values: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:
+    """bf16 bit patterns, truncated: any number near these will do, and truncating is fast."""
+    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
