@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kvproof.harness.solve.backends import Backend
 from kvproof.harness.solve.query import Answer, Budget, Outcome, Query
 from kvproof.harness.solve.smtlib import Script, script
-from kvproof.harness.solve.term import Term, and_, evaluate, free_variables
+from kvproof.harness.solve.term import Term, and_, evaluate, free_variables, substitute
 from kvproof.harness.symbolic import Obligation
 
 
@@ -79,6 +79,9 @@ def _group(obligations: list[Obligation]) -> Group:
     return Group(tuple(obligations), Query(obligations[0].premises, goal))
 
 
+Samples = Sequence[Mapping[str, int]]
+
+
 @dataclass
 class Solvers:
     """Solvers with their budget, and the answers they have given in this process.
@@ -99,40 +102,49 @@ class Solvers:
         default_factory=dict[tuple[str, str], tuple[Answer, tuple[str, ...]]]
     )
 
-    def all(self, query: Query) -> list[Answer]:
+    def all(self, query: Query, samples: Samples = ()) -> list[Answer]:
         """Each solver's answer."""
-        return [self.ask(query, backend) for backend in self.backends]
+        return [self.ask(query, backend, samples) for backend in self.backends]
 
-    def ask(self, query: Query, backend: Backend | None = None) -> Answer:
+    def ask(self, query: Query, backend: Backend | None = None, samples: Samples = ()) -> Answer:
         """One solver's answer (the first one's by default).
 
         Asked is first the part of the question that hangs together with the goal; only a counterexample needs the
-        rest. Products are first taken as opaque, which is cheap and enough where lemmas say all that is
-        needed of them. ``unsat`` counts at any stage, ``sat`` only of the whole question.
+        rest. Products are first taken as opaque, which is cheap and nearly always enough. ``unsat`` counts at
+        any stage, ``sat`` only of the whole question.
+
+        Args:
+            query: the question.
+            backend: the solver.
+            samples: values of some variables at which a counterexample is looked for before everywhere.
         """
         backend = backend or self.backends[0]
         known = self._queries.get((query, backend.name))
         if known is None:
-            known = self._queries[query, backend.name] = self._ask(query, backend)
+            known = self._queries[query, backend.name] = self._ask(query, backend, samples)
         else:
             self.reused += 1
         return known
 
-    def _ask(self, query: Query, backend: Backend) -> Answer:
+    def _ask(self, query: Query, backend: Backend, samples: Samples) -> Answer:
         part = connected(query)
-        answer = self.ask_whole(part, backend)
-        if answer.outcome is Outcome.SAT and part is not query:
-            answer = self.ask_whole(query, backend)
-        return answer
-
-    def ask_whole(self, query: Query, backend: Backend | None = None) -> Answer:
-        """One solver's answer to the whole question: for a counterexample, which needs every variable."""
-        backend = backend or self.backends[0]
-        text = script(query, opaque=True)
+        text = script(part, opaque=True)
         answer = self._solve(text, backend)
         if text.opaque and answer.outcome is not Outcome.UNSAT:
-            answer = self._solve(script(query), backend)
-        return answer
+            answer = self._solve(script(part, opaque=True, sums=True), backend)
+        if answer.outcome is Outcome.UNSAT or (answer.outcome is Outcome.UNKNOWN and not text.opaque):
+            return answer
+        return self.counterexample(query, backend, samples)
+
+    def counterexample(self, query: Query, backend: Backend | None = None, samples: Samples = ()) -> Answer:
+        """One solver's answer where ``sat`` is expected: the whole question, at the samples first."""
+        backend = backend or self.backends[0]
+        for sample in samples:
+            *premises, goal = substitute([*query.premises, query.goal], sample)
+            answer = self._solve(script(Query(tuple(premises), goal)), backend)
+            if answer.outcome is Outcome.SAT:
+                return replace(answer, model={**answer.model, **sample})
+        return self._solve(script(query), backend)
 
     def feasible(self, premises: tuple[Term, ...]) -> bool:
         """Whether premises may hold together: False only if they provably cannot."""

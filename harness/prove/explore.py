@@ -13,6 +13,7 @@ from kvproof.harness.solve.term import FALSE, Term, integer, le, variable
 from kvproof.harness.symbolic import (
     DeadEnd,
     Execution,
+    NoCase,
     Obligation,
     PathBudgetError,
     SymInt,
@@ -59,7 +60,7 @@ class ProofChooser:
     def pick(self, name: str, options: Sequence[T]) -> T:
         """One option here, each other one on a path of its own."""
         if not options:
-            raise VacuousPath(f"{name} has no option")
+            raise NoCase(f"{name} has no option")
         option = options[self.execution.pick(len(options))]
         self.picks[name] = option
         return option
@@ -95,6 +96,7 @@ class Path:
         premises: what holds where the claim is made.
         obligations: what it has to show, in order.
         vacuous: why its end is not reached, so that nothing is claimed there; empty normally.
+        applies: False if that is because the subject has no such case at all.
     """
 
     decisions: tuple[int, ...]
@@ -103,6 +105,7 @@ class Path:
     premises: tuple[Term, ...]
     obligations: tuple[Obligation, ...]
     vacuous: str = ""
+    applies: bool = True
 
     @property
     def label(self) -> str:
@@ -156,7 +159,7 @@ def symbolic_system(subject: Subject) -> tuple[Any, tuple[Term, ...]]:
 
 def _run(subject: Subject, system: Any, statement: Statement, execution: Execution, slip: int) -> Path:
     chooser = ProofChooser(execution)
-    vacuous = ""
+    vacuous, applies = "", True
     premises: tuple[Term, ...] | None = None
     with execution.active(), _only_known_errors():
         try:
@@ -164,7 +167,7 @@ def _run(subject: Subject, system: Any, statement: Statement, execution: Executi
             premises = tuple(execution.premises)
             execution.oblige("claim", "claim", claim)
         except VacuousPath as left:
-            vacuous = str(left)
+            vacuous, applies = str(left), not isinstance(left, NoCase)
         except DeadEnd:
             pass
         except (LayoutError, ZeroDivisionError) as error:
@@ -178,6 +181,7 @@ def _run(subject: Subject, system: Any, statement: Statement, execution: Executi
         tuple(execution.premises) if premises is None else premises,
         tuple(execution.obligations),
         vacuous,
+        applies,
     )
 
 

@@ -74,7 +74,7 @@ def prove_statement(subject: Subject, statement: Statement, solvers: Solvers) ->
         if not proof.problems:
             run.twins()
             if not run.proved:
-                proof.problems.append(Verdict(Status.UNKNOWN, "no case of the statement exists on this subject"))
+                proof.problems.append(run.nothing())
     except UnsupportedError as error:
         proof.problems.append(Verdict(Status.UNSUPPORTED, str(error)))
     proof.paths = len(run.proved)
@@ -88,6 +88,7 @@ class _Run:
     solvers: Solvers
     proved: dict[tuple[int, ...], Path] = field(default_factory=dict[tuple[int, ...], Path])
     queries: set[Query] = field(default_factory=set[Query])
+    applies: bool = False
 
     def _problem(self, status: Status, reason: str) -> None:
         self.proof.problems.append(Verdict(status, reason))
@@ -95,9 +96,17 @@ class _Run:
     def _step(self, path: Path, kind: str, name: str, query: Query, answers: list[Answer]) -> None:
         self.proof.steps.append(Step(path.label, kind, name, query, tuple(answers)))
 
+    def nothing(self) -> Verdict:
+        """What it means that no path was left to prove."""
+        reasons = "; ".join(dict.fromkeys(self.proof.vacuous.values()))
+        if self.applies:
+            return Verdict(Status.UNKNOWN, f"no case satisfies the statement's premises: {reasons}")
+        return Verdict(Status.NOT_RUN, f"the statement does not apply: {reasons}")
+
     def path(self, path: Path) -> None:
         """Discharge one path's obligations, in order."""
         holds = all(self._group(path, group) for group in grouped(path.obligations))
+        self.applies |= path.applies
         if path.vacuous:
             self.proof.vacuous[path.label] = path.vacuous
         elif holds:
@@ -105,7 +114,7 @@ class _Run:
             self.proof.folded += not path.obligations
 
     def _group(self, path: Path, group: Group) -> bool:
-        answers = self.solvers.all(group.query)
+        answers = self.solvers.all(group.query, self.proof.subject.samples)
         self._step(path, group.kind, group.name, group.query, answers)
         where = f"{group.name}" + (f" ({path.label})" if path.label else "")
         outcomes = {a.outcome for a in answers}
@@ -179,7 +188,7 @@ class _Run:
         for group in grouped(twin.obligations):
             if group.query in self.queries:
                 continue
-            answer = self.solvers.ask_whole(group.query)
+            answer = self.solvers.counterexample(group.query, samples=self.proof.subject.samples)
             if answer.outcome is Outcome.SAT:
                 self._step(twin, "twin", group.name, group.query, [answer])
                 return (group.query, answer) if self._replays(twin, answer, Replayed.FAILS, slip=1) else None
@@ -191,7 +200,7 @@ class _Run:
             answer = known[1]
         else:
             query = Query(path.premises)
-            answer = self.solvers.ask(query)
+            answer = self.solvers.counterexample(query, samples=self.proof.subject.samples)
             self._step(path, "vacuity", "premises", query, [answer])
         if answer.outcome is Outcome.UNSAT:
             self.proof.vacuous[path.label] = "the premises contradict each other"

@@ -26,6 +26,7 @@ class Subject:
         build: makes the system from the sizes, which may be symbolic.
         describe: JSON values that make the subject again, for a finding.
         assumptions: what a PASS assumes beyond what the constructor accepts.
+        samples: values of some sizes at which cases are looked for first, where free ones make products.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Subject:
     build: Callable[[Mapping[str, IndexValue]], Any]
     describe: Mapping[str, Any] = field(default_factory=dict[str, Any])
     assumptions: tuple[str, ...] = ()
+    samples: tuple[Mapping[str, int], ...] = ()
 
 
 def config_from_json(data: Mapping[str, Any]) -> ModelConfig:

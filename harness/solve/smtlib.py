@@ -3,12 +3,16 @@
 The text depends on the query's structure alone: variables are numbered in order of appearance, so that the same
 question about other addresses has the same text. Quotients are lowered to shared fresh integers,
 ``x = q*d + r`` with ``0 <= r < d``: SMT-LIB's own ``div`` rounds otherwise for negative divisors, and solvers
-do far better on the shared form. Products of variables are printed as they are, or as *opaque* fresh
-integers, about which only the premises say anything: weaker, so ``unsat`` still proves and ``sat`` says nothing.
+do far better on the shared form. Products of variables are printed as they are, or as *opaque* fresh integers.
+Of opaque products the text says that those of the same factors are equal, and what follows from the order of their
+factors: for ``z >= 0`` and any two ``x*z``, ``y*z`` of the query, ``x < y`` implies ``x*z + z <= y*z`` (and, one
+step further, ``x + u <= y`` implies ``x*z + u*z <= y*z``). That is weaker than multiplication, so ``unsat``
+still proves, and ``sat`` says nothing.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Iterable
@@ -59,6 +63,7 @@ class _Printer:
     """Prints terms once each; what is used twice gets a name of its own."""
 
     opaque: bool
+    products: dict[tuple[Term, Term], str] = field(default_factory=dict[tuple[Term, Term], str])
     lines: list[str] = field(default_factory=list[str])
     text: dict[Term, str] = field(default_factory=dict[Term, str])
     symbols: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
@@ -66,7 +71,6 @@ class _Printer:
     quotients: dict[tuple[Term, Term], tuple[str, str]] = field(
         default_factory=dict[tuple[Term, Term], tuple[str, str]]
     )
-    made_opaque: bool = False
     nonlinear: bool = False
 
     def print_all(self, roots: list[Term]) -> None:
@@ -96,9 +100,11 @@ class _Printer:
                 constant, coefficients = term.payload
                 return self._sum(constant, zip(term.args, coefficients, strict=True))
             case "mul":
-                return self._product(args)
+                return self._product(term.args[0], term.args[1])
+            case "name":
+                return self._name(args[0])
             case "div" | "mod":
-                return self._quotient(*term.args)[term.op == "mod"]
+                return self._quotient(term.args[0], term.args[1])[term.op == "mod"]
             case "le":
                 return self._relation("<=", term.args[0])
             case "eq" if len(term.args) == 1:
@@ -121,14 +127,54 @@ class _Printer:
         right = self._sum(max(-constant, 0), [(a, -c) for a, c in atoms.items() if c < 0])
         return f"({sign} {left} {right})"
 
-    def _product(self, args: list[str]) -> str:
+    def _product(self, x: Term, y: Term) -> str:
         if not self.opaque:
             self.nonlinear = True
-            return f"(* {' '.join(args)})"
-        self.made_opaque = True
+            return f"(* {self.text[x]} {self.text[y]})"
         name = f"p!{len(self.lines)}"
         self.lines.append(f"(declare-const {name} Int)")
+        self.products[x, y] = name
         return name
+
+    def _name(self, text: str) -> str:
+        name = f"n!{len(self.lines)}"
+        self.lines += [f"(declare-const {name} Int)", f"(assert (= {name} {text}))"]
+        return name
+
+    def order_of_products(self, sums: bool) -> list[str]:
+        """What follows for opaque products from the order of their factors, and with ``sums`` of sums of two."""
+        cofactors: dict[Term, dict[str, str]] = {}
+        for (x, y), product in self.products.items():
+            for factor, other in ((x, y), (y, x)):
+                known = cofactors.setdefault(factor, {"0": "0", "1": self.text[factor]})
+                known[self.text[other]] = product
+        lines: list[str] = []
+        for factor, known in cofactors.items():
+            z = self.text[factor]
+            for (x, xz), (y, yz) in itertools.combinations(known.items(), 2):
+                above = f"(ite (< {x} {y}) (<= (+ {xz} {z}) {yz}) (<= (+ {yz} {z}) {xz}))"
+                lines.append(f"(assert (=> (<= 0 {z}) (ite (= {x} {y}) (= {xz} {yz}) {above})))")
+            triples = itertools.permutations(list(known.items())[2:], 3) if sums else ()
+            lines += [
+                f"(assert (=> (and (<= 0 {z}) (<= (+ {x} {u}) {y})) (<= (+ {xz} {uz}) {yz})))"
+                for (x, xz), (u, uz), (y, yz) in triples
+                if x < u
+            ]
+        return lines
+
+    def equal_products(self) -> list[str]:
+        """Opaque products of the same factors, bracketed otherwise, are equal."""
+        first: dict[tuple[Term, ...], tuple[int, str]] = {}
+        lines: list[str] = []
+        for (x, y), product in self.products.items():
+            (cx, factors), (cy, more) = monomial(x), monomial(y)
+            factor, key = cx * cy, tuple(sorted((*factors, *more), key=lambda t: t.key))
+            if key in first:
+                known_factor, known = first[key]
+                lines.append(f"(assert (= (* {literal(factor)} {known}) (* {literal(known_factor)} {product})))")
+            else:
+                first[key] = factor, product
+        return lines
 
     def _quotient(self, x: Term, d: Term) -> tuple[str, str]:
         known = self.quotients.get((x, d))
@@ -174,12 +220,27 @@ class _Printer:
         return f"QF_{'UF' if self.functions else ''}{'N' if self.nonlinear else 'L'}IA"
 
 
-def script(query: Query, *, opaque: bool = False, shuffle: int | None = None) -> Script:
+def monomial(term: Term) -> tuple[int, tuple[Term, ...]]:
+    """A term as a number times atoms none of which is a product; a sum is one atom."""
+    if term.op == "name":
+        constant, atoms = linear(term.args[0])
+        if constant == 0 and len(atoms) == 1:
+            ((atom, coefficient),) = atoms.items()
+            factor, factors = monomial(atom)
+            return coefficient * factor, factors
+    if term.op == "mul":
+        (cx, factors), (cy, more) = monomial(term.args[0]), monomial(term.args[1])
+        return cx * cy, (*factors, *more)
+    return 1, (term,)
+
+
+def script(query: Query, *, opaque: bool = False, sums: bool = False, shuffle: int | None = None) -> Script:
     """The query as text.
 
     Args:
         query: the question.
         opaque: print products of variables as fresh integers.
+        sums: say more of them: what follows from the order of sums of two factors.
         shuffle: assert in an order drawn from this seed instead of the query's own, to test stability.
     """
     roots = [*query.premises, not_(query.goal)]
@@ -188,5 +249,12 @@ def script(query: Query, *, opaque: bool = False, shuffle: int | None = None) ->
     printer = _Printer(opaque)
     printer.print_all(roots)
     asserts = [f"(assert {printer.text[root]})" for root in roots]
-    text = "\n".join([f"(set-logic {printer.logic})", *printer.lines, *asserts, ""])
-    return Script(text, tuple(printer.symbols), printer.made_opaque)
+    lines = [
+        f"(set-logic {printer.logic})",
+        *printer.lines,
+        *printer.order_of_products(sums),
+        *printer.equal_products(),
+        *asserts,
+        "",
+    ]
+    return Script("\n".join(lines), tuple(printer.symbols), bool(printer.products))

@@ -22,7 +22,7 @@ class Term:
     """One term. Made by the functions of this module only.
 
     Attributes:
-        op: "const", "var", "sum", "mul", "div", "mod", "le", "eq", "and", "or", "not", "ite" or "app".
+        op: "const", "var", "sum", "mul", "name", "div", "mod", "le", "eq", "and", "or", "not", "ite" or "app".
         args: sub-terms; of a sum its atoms, whose coefficients are in ``payload``.
         payload: a constant's value, a variable's or function's name, or (constant, coefficients) of a sum.
         sort: ``INT`` or ``BOOL``.
@@ -169,14 +169,22 @@ def sub(a: Term, b: Term) -> Term:
     return add(a, neg(b))
 
 
+def named(term: Term) -> Term:
+    """The same value as an atom: what contains products is a factor as a whole, never multiplied out."""
+    _, atoms = linear(term)
+    if any(atom.op == "mul" for atom in atoms):
+        return _make("name", (term,), None, INT)
+    return term
+
+
 def mul(a: Term, b: Term) -> Term:
-    """The product, expanded: products of atoms are atoms themselves, whichever way they were written."""
-    (ca, atoms_a), (cb, atoms_b) = linear(a), linear(b)
-    if not atoms_a:
-        return scale(ca, b)
-    if not atoms_b:
-        return scale(cb, a)
-    constant, total = ca * cb, {}
+    """The product, expanded over sums: products of two atoms are atoms, whichever way they were written."""
+    if not linear(a)[1]:
+        return scale(a.payload, b)
+    if not linear(b)[1]:
+        return scale(b.payload, a)
+    (ca, atoms_a), (cb, atoms_b) = linear(named(a)), linear(named(b))
+    total: dict[Term, int] = {}
 
     def put(atom: Term, factor: int) -> None:
         total[atom] = total.get(atom, 0) + factor
@@ -187,9 +195,8 @@ def mul(a: Term, b: Term) -> Term:
         put(atom, factor * ca)
     for x, cx in atoms_a.items():
         for y, cy in atoms_b.items():
-            factors = [f for t in (x, y) for f in (t.args if t.op == "mul" else (t,))]
-            put(_make("mul", tuple(sorted(factors, key=lambda t: t.key)), None, INT), cx * cy)
-    return combination(constant, total)
+            put(_make("mul", tuple(sorted((x, y), key=lambda t: t.key)), None, INT), cx * cy)
+    return combination(ca * cb, total)
 
 
 def div(a: Term, b: Term) -> Term:
@@ -337,6 +344,40 @@ def walk(*roots: Term) -> Iterator[Term]:
                 stack.extend((arg, False) for arg in reversed(term.args))
 
 
+def substitute(roots: Sequence[Term], values: Mapping[str, int]) -> list[Term]:
+    """The terms with some integer variables replaced by numbers, and folded."""
+    done: dict[Term, Term] = {}
+    for term in walk(*roots):
+        args = [done[a] for a in term.args]
+        if term.op == "var" and term.payload in values:
+            done[term] = integer(values[term.payload])
+        elif term.op == "sum":
+            constant, coefficients = term.payload
+            parts = [scale(c, arg) for c, arg in zip(coefficients, args, strict=True)]
+            done[term] = add(integer(constant), *parts)
+        elif term.op in _REBUILD:
+            done[term] = _REBUILD[term.op](*args)
+        elif term.op == "app":
+            done[term] = apply(term.payload, args, term.sort)
+        else:
+            done[term] = term
+    return [done[root] for root in roots]
+
+
+_REBUILD: Mapping[str, Callable[..., Term]] = {
+    "mul": mul,
+    "name": named,
+    "div": div,
+    "mod": mod,
+    "le": lambda difference: le(difference, integer(0)),
+    "eq": lambda *sides: eq(sides[0], sides[1] if len(sides) > 1 else integer(0)),
+    "and": and_,
+    "or": or_,
+    "not": not_,
+    "ite": ite,
+}
+
+
 def free_variables(root: Term) -> tuple[Term, ...]:
     """The free variables in order of first appearance."""
     found = root.variables
@@ -350,15 +391,9 @@ def _evaluate_sum(term: Term, values: Sequence[Value]) -> int:
     return constant + sum(c * v for c, v in zip(coefficients, values, strict=True))
 
 
-def _product(values: Sequence[Value]) -> int:
-    result = 1
-    for value in values:
-        result *= value
-    return result
-
-
 _EVALUATE: Mapping[str, Callable[[Sequence[Any]], Value]] = {
-    "mul": _product,
+    "mul": lambda v: v[0] * v[1],
+    "name": lambda v: v[0],
     "div": lambda v: v[0] // v[1],
     "mod": lambda v: v[0] % v[1],
     "le": lambda v: v[0] <= 0,
@@ -418,6 +453,8 @@ def show(term: Term) -> str:  # noqa: PLR0911  (one a kind of term)
         return "(" + " + ".join([*shown, *([str(constant)] if constant else [])]).replace("+ -", "- ") + ")"
     if term.op in _INFIX:
         return "(" + _INFIX[term.op].join(parts) + ")"
+    if term.op == "name":
+        return parts[0]
     if term.op == "not":
         return f"not {parts[0]}"
     if term.op == "ite":

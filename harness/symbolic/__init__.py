@@ -3,6 +3,7 @@
 from kvproof.harness.symbolic.execution import (
     DeadEnd,
     Execution,
+    NoCase,
     Obligation,
     PathBudgetError,
     UnsupportedError,
@@ -14,6 +15,7 @@ from kvproof.harness.symbolic.values import SymBool, SymInt, condition_term, ind
 __all__ = [
     "DeadEnd",
     "Execution",
+    "NoCase",
     "Obligation",
     "PathBudgetError",
     "SymBool",

@@ -27,6 +27,10 @@ class VacuousPath(Exception):  # noqa: N818  (not an error: nothing is claimed o
     """The premises of this path contradict each other, or the case was left: nothing is claimed of it."""
 
 
+class NoCase(VacuousPath):
+    """The system has no such case at all: a pick without options."""
+
+
 class DeadEnd(Exception):  # noqa: N818  (not an error: the obligation noted last says it all)
     """An obligation contradicts its premises, so nothing can follow it."""
 

@@ -127,9 +127,6 @@ class UnifiedPoolGeometry(RowSpace):
                 )
         self.num_layers = len(self.ratios)
         self.block_size = block_size
-        self._numbering = (
-            None if slot_positions is None else as_index("slot_positions", slot_positions, at_least=0)
-        )
         super().__init__(
             counts={ratio: len(ids) for ratio, ids in layers.items()},
             block_rows={ratio: block_size // ratio for ratio in layers if ratio != DENSE_RATIO},
@@ -138,7 +135,9 @@ class UnifiedPoolGeometry(RowSpace):
             ring_slots=ring_slots,
             plane_rows=None if plane_rows is None else as_index("plane_rows", plane_rows, at_least=0),
             arena_rows=as_index("arena_rows", arena_rows, at_least=0),
-            slot_positions=self._numbering,
+            slot_positions=None
+            if slot_positions is None
+            else as_index("slot_positions", slot_positions, at_least=0),
             slot_align_rows=as_index("slot_align_rows", slot_align_rows, at_least=1),
         )
         self.classes: dict[int, ClassLayout] = {

@@ -143,6 +143,8 @@ class RowSpace:
         slot_positions: IndexValue | None = None,
         slot_align_rows: IndexValue = 2,
     ) -> None:
+        self._counts, self._block_rows = counts, block_rows
+        self._numbering = slot_positions
         self.num_blocks = num_blocks
         self.num_slots = num_slots
         self.ring_slots = ring_slots
@@ -200,6 +202,30 @@ class RowSpace:
                 first=first,
                 anchor=rows.anchor,
             )
+
+    def with_capacity(
+        self,
+        num_blocks: IndexValue,
+        num_slots: IndexValue,
+        plane_rows: IndexValue | None = None,
+        slot_positions: IndexValue | None = None,
+    ) -> RowSpace:
+        """The same layout at another split.
+
+        A plane that was numbered by ``slot_positions`` keeps that numbering unless another is given; dropping it
+        would move every window row of a plane that shares its indices with another.
+        """
+        return RowSpace(
+            self._counts,
+            self._block_rows,
+            num_blocks,
+            num_slots,
+            self.ring_slots,
+            plane_rows,
+            self.arena_rows,
+            slot_positions=self._numbering if slot_positions is None else slot_positions,
+            slot_align_rows=self.slot_align_rows,
+        )
 
     def rows_of(self, ratio: int) -> ClassRows:
         """The class of a compress ratio.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvproof.models.index import Condition, negate
-from kvproof.models.row_space import UnifiedPoolGeometry
+from kvproof.models.row_space import RowSpace, UnifiedPoolGeometry
 from kvproof.properties.layouts.addresses import choose_position, choose_slot, entry_ratios, envelope_ratios
 from kvproof.properties.statement import Chooser, Needs, statement
 
@@ -45,7 +45,7 @@ def layer_independent(space: UnifiedPoolGeometry, choose: Chooser, slip: int = 0
     needs=Needs(100, {"window": 30, "compressed": 30, "boundary moved": 50}),
     twin="the layer's base row is taken to move by one",
 )
-def boundary_independent(space: UnifiedPoolGeometry, choose: Chooser, slip: int = 0) -> Condition:
+def boundary_independent(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
     slots = choose.integer("slots after", 0, space.held_slots)
     blocks = choose.integer("blocks after", 0, space.held_slots * space.slot_rows, few=space.num_blocks + 2)
     moved = choose.accepted(lambda: space.with_capacity(blocks, slots, space.plane_rows))

@@ -89,4 +89,6 @@ def least_height(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
     collide = within(layers, 0, rows.num_layers) & (layers * stride + low == high)
     choose.lemma("the fold is one-to-one", implies(fold_low == fold_high, alike))
     choose.lemma("values that fold alike meet in some pair of layers", implies(alike, collide))
+    runs = high // run
+    choose.lemma("runs are whole strides", runs * rows.num_layers * stride == runs * run)
     return implies(high < last, within(fold_high, 0, space.ring_slots - 1 - slip))

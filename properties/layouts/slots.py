@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvproof.models.index import Condition, implies, within
-from kvproof.models.row_space import UnifiedPoolGeometry
+from kvproof.models.row_space import RowSpace, UnifiedPoolGeometry
 from kvproof.properties.layouts.addresses import choose_position, entry_ratios
 from kvproof.properties.statement import Chooser, Needs, statement
 
@@ -15,7 +15,7 @@ from kvproof.properties.statement import Chooser, Needs, statement
     needs=Needs(100, {"onto": 30, "grow": 30}),
     twin="the lowest position in use is taken to be one further up",
 )
-def physical_slots(space: UnifiedPoolGeometry, choose: Chooser, slip: int = 0) -> Condition:
+def physical_slots(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
     what = choose.pick("what", ("into", "onto", "grow"))
     choose.event(what)
     top = space.slot_positions - 1
@@ -44,7 +44,7 @@ def physical_slots(space: UnifiedPoolGeometry, choose: Chooser, slip: int = 0) -
     needs=Needs(100, {"as many slots": 20, "other origin": 5}),
     twin="the second plane is read as if numbered from one slot further",
 )
-def planes_numbered_alike(space: UnifiedPoolGeometry, choose: Chooser, slip: int = 0) -> Condition:
+def planes_numbered_alike(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
     # The other plane's rows: any that hold at most as many slots as the shared numbering counts.
     most = (space.slot_positions + 1) * space.slot_rows - 1
     plane_rows = choose.integer("other plane_rows", 0, most)
