@@ -89,7 +89,8 @@ def _float_type(dtype: str) -> str:
 
 
 def _wide(cells: Cells) -> Values:
-    return cells.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN turns quiet
+        return cells.astype(np.float64)
 
 
 def _narrow(carrier: type[np.floating[Any]]) -> Callable[[Values], Cells]:

@@ -27,7 +27,6 @@ EVENTS = {
     "stale slot": 10,
     "before the first": 10,
     "window across the ring's end": 10,
-    "whole ring": 5,
 }
 MOST_CELLS = 16
 """Cells of one request: a real window is 128, which costs an interpreter more than it shows."""
