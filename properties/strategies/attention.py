@@ -14,7 +14,7 @@ from kvproof.models.contract import TensorValue, contiguous
 from kvproof.models.floats import from_bf16
 from kvproof.models.index import INT32_MAX
 from kvproof.models.packed_row import FORMATS, NOPE, PACKED_BYTES, ROPE, WIDTH, pack_rows
-from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
+from kvproof.properties.strategies.draws import mostly, rarely, seldom_first, seldom_low
 from kvproof.properties.strategies.floats import bf16_rows, filled, guarded, numbers
 from kvproof.properties.strategies.tokens import slices, stale_tail
 
@@ -44,10 +44,11 @@ class Listed:
 
 
 @st.composite
-def listings(draw: st.DrawFn, tokens: int, rows: int, seed: int) -> Listed:
+def listings(draw: st.DrawFn, tokens: int, rows: int, seed: int, *, empty: bool = False) -> Listed:
     """Slices of some tokens over a plane of ``rows`` rows, dead entries among them. Shrinks to empty slices."""
     events: set[str] = set()
-    lengths = [draw(seldom_low(0, len(LENGTHS) - 1).map(LENGTHS.__getitem__)) for _ in range(tokens)]
+    options = LENGTHS[:1] if empty else LENGTHS
+    lengths = [draw(seldom_first(options)) for _ in range(tokens)]
     bounds = draw(slices(lengths))
     total = bounds[-1]
     # Rows in no order; every entry of its own draw would be slow at these lengths.
