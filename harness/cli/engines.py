@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 from kvproof.harness.cli.errors import UsageError
 from kvproof.harness.devices.base import Availability, Device
@@ -33,7 +34,7 @@ PACKAGES = {
 }
 """Distributions that a machine may lack, and what each is for."""
 
-_OWN_BUILD = "pip install 'kvproof[torch]' on a CPU; on a GPU the build that belongs to it"
+_OWN_BUILD = "install the build that belongs to this machine's GPU; without one, the extra kvproof[torch]"
 INSTALL_HINTS = {name: f"pip install {name}" for name in PACKAGES} | {
     "torch": _OWN_BUILD,
     "triton": _OWN_BUILD,
@@ -185,17 +186,22 @@ def merged(task: FuzzTask, earlier: Result, later: Result) -> Result:
     )
 
 
-# A case on the interpreter takes some hundred times as long as a statement's, elsewhere some times.
-_DEVICE_WEIGHTS = {"interpret": 8.0}
-_OTHER_DEVICE_WEIGHT = 3.0
+# Measured until every kernel had seen what it needs, against one statement.
+_DEVICE_WEIGHTS = {"interpret": 5.0}
+_OTHER_DEVICE_WEIGHT = 2.5
+
+
+MIXED_ABOVE = 3
+"""With more configurations than this, a fuzzed property draws from all of them in turn and has one row."""
 
 
 def fuzz_tasks(
     subjects: Sequence[ModelConfig], devices: Sequence[FoundDevice], *, any_layout: bool
 ) -> list[FuzzTask]:
-    """Every statement for every configuration, and every kernel on every device that is here.
+    """Every statement, and every kernel on every device that is here.
 
-    A kernel's cases are drawn from all configurations in turn, since a device takes far longer over a case.
+    Few configurations are fuzzed one by one. Many would leave each property too little of a short budget to see
+    what it needs, so then one task draws from all of them.
 
     Args:
         subjects: configurations.
@@ -205,30 +211,48 @@ def fuzz_tasks(
     from kvproof.harness.run.fuzz import ANY_LAYOUT
     from kvproof.properties.strategies.cases import all_kernel_properties
 
-    drawn: list[ModelConfig | None] = [*subjects, *([None] if any_layout else [])]
-    names = [ANY_LAYOUT if subject is None else subject.name for subject in drawn]
+    one_by_one = len(subjects) <= MIXED_ABOVE
+    sources: dict[str, _Source] = (
+        {s.name: (s,) for s in subjects} if one_by_one else {ALL_SUBJECTS: tuple(subjects)}
+    )
+    if any_layout:
+        sources[ANY_LAYOUT] = (None,)
     tasks = [
-        FuzzTask(name, statement.name, "", statement.needs, partial(_fuzz_statement, statement.name, subject))
-        for subject, name in zip(drawn, names, strict=True)
+        FuzzTask(name, statement.name, "", statement.needs, partial(_fuzz_statement, statement.name, name, source))
+        for name, source in sources.items()
         for statement in layout_statements()
     ]
-    together = names[0] if len(names) == 1 else ALL_SUBJECTS
+    # A case on a device takes far longer than one of a statement, so a kernel has one task for all sources.
+    together = next(iter(sources)) if len(sources) == 1 else ALL_SUBJECTS
+    # Half of its cases have any layout, where there are more kinds of cases.
+    drawn = tuple(source for source in chain(*sources.values()) if source is not None)
+    every = (*[None] * (max(len(drawn), 1) if any_layout else 0), *drawn)
     for found in devices:
         if found.availability.available:
             weight = _DEVICE_WEIGHTS.get(found.name, _OTHER_DEVICE_WEIGHT)
             for name, prop in all_kernel_properties().items():
-                run = partial(_fuzz_kernel, name, found.name, tuple(drawn))
+                run = partial(_fuzz_kernel, name, found.name, together, every)
                 tasks.append(FuzzTask(together, name, found.name, prop.needs, run, weight))
     return tasks
 
 
-def _fuzz_statement(name: str, subject: ModelConfig | None, turn: Turn) -> Result:
+_Source: TypeAlias = tuple[ModelConfig | None, ...]
+"""Where cases are drawn from: configurations, or None for any layout."""
+
+
+def _fuzz_statement(name: str, subject: str, source: _Source, turn: Turn) -> Result:
+    from hypothesis import strategies as st
+
     from kvproof.harness.run.fuzz import fuzz_statement
+    from kvproof.properties.strategies.systems import system_kind
 
-    return fuzz_statement(all_statements()[name], subject=subject, **turn.options)
+    statement = all_statements()[name]
+    kind = system_kind(statement.system)
+    drawn = st.sampled_from(source).flatmap(kind.draw)
+    return _named(subject, fuzz_statement(statement, systems=drawn, **turn.options))
 
 
-def _fuzz_kernel(name: str, device: str, subjects: Sequence[ModelConfig | None], turn: Turn) -> Result:
+def _fuzz_kernel(name: str, device: str, subject: str, source: _Source, turn: Turn) -> Result:
     from hypothesis import strategies as st
 
     from kvproof.harness.devices.registry import find_device
@@ -236,15 +260,15 @@ def _fuzz_kernel(name: str, device: str, subjects: Sequence[ModelConfig | None],
     from kvproof.kernels.registry import all_kernels
     from kvproof.properties.strategies.cases import all_kernel_properties
 
-    kernel, found = all_kernels()[name], find_device(device)
-    if len(subjects) == 1:
-        return fuzz_kernel(kernel, found, subject=subjects[0], **turn.options)
     prop = all_kernel_properties()[name]
-    mixed = replace(prop, cases=lambda _: st.one_of([prop.cases(subject) for subject in subjects]))
-    result = fuzz_kernel(kernel, found, prop=mixed, **turn.options)
-    # The fuzzer saw one source of cases without a name; here it has one.
-    findings = tuple(replace(finding, subject=ALL_SUBJECTS) for finding in result.findings)
-    return replace(result, subject=ALL_SUBJECTS, findings=findings)
+    drawn = replace(prop, cases=lambda _: st.sampled_from(source).flatmap(prop.cases))
+    return _named(subject, fuzz_kernel(all_kernels()[name], find_device(device), prop=drawn, **turn.options))
+
+
+def _named(subject: str, result: Result) -> Result:
+    """The fuzzer got its cases from a source without a name; here it has one."""
+    findings = tuple(replace(finding, subject=subject) for finding in result.findings)
+    return replace(result, subject=subject, findings=findings)
 
 
 def absent_devices(devices: Sequence[FoundDevice]) -> list[Result]:
@@ -282,7 +306,7 @@ def _verdict_of(error: Exception) -> Verdict:
     if isinstance(error, ModuleNotFoundError):
         package = _DISTRIBUTIONS.get(error.name or "", error.name)
         if package in INSTALL_HINTS:
-            return Verdict(Status.NOT_RUN, f"{package} is not installed; {INSTALL_HINTS[package]}")
+            return Verdict(Status.NOT_RUN, f"{package} is not installed: {INSTALL_HINTS[package]}")
     if os.environ.get("KVPROOF_DEBUG"):
         traceback.print_exception(error)
     text = " ".join(str(error).split()) or "no message"

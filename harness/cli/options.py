@@ -62,6 +62,6 @@ JunitFile = Annotated[
     str | None, typer.Option("--junit", metavar="FILE", help="Also write the results to FILE as JUnit XML.")
 ]
 
-DEFAULT_BUDGET = "60s"
+DEFAULT_BUDGET = "90s"
 DEFAULT_SEED = "0"
 DEFAULT_DEVICE = "auto"

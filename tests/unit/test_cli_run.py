@@ -152,7 +152,7 @@ def test_an_engine_that_breaks_is_unknown_and_the_rest_still_runs(run, capsys):
     assert [r.verdict.status for r in record.results] == [Status.UNKNOWN, Status.NOT_RUN, Status.PASS]
     out = capsys.readouterr().out
     assert "the engine broke: ZeroDivisionError: by [zero]" in out
-    assert "triton is not installed; pip install" in out
+    assert "triton is not installed: install the build" in out
 
 
 def test_a_prover_that_breaks_leaves_no_statement_unanswered(monkeypatch):
@@ -289,6 +289,13 @@ def test_every_help_works_without_torch_triton_or_solver_and_has_an_example():
 
 def test_layout_works_without_torch_triton_or_solver():
     assert "1,384" in _without_engines("assert main(['layout', 'v4-flash']) == 0")
+
+
+def test_without_a_solver_proofs_are_not_run_and_that_does_not_pass(tmp_path, monkeypatch):
+    monkeypatch.setenv("KVPROOF_STORE", str(tmp_path))
+    out = _without_engines("assert main(['prove', '--config', 'v4-flash']) == 3")
+    assert "0 PASS, 0 FAIL, 0 UNKNOWN, 0 UNSUPPORTED" in out
+    assert re.search(r"NOT_RUN .*z3.* not installed", out)
 
 
 def test_without_arguments_the_help_is_printed(capsys):

@@ -5,7 +5,7 @@ import pytest
 from kvproof.harness.cli import workers
 from kvproof.harness.cli.engines import FuzzTask, Turn, fuzz_tasks, merged
 from kvproof.harness.cli.workers import run_tasks, share
-from kvproof.models.deepseek_v4 import CONFIGS
+from kvproof.models.deepseek_v4 import CONFIGS, real_configs
 from kvproof.properties.statement import Needs
 from kvproof.reports.result import Result
 from kvproof.reports.verdict import Status, Verdict
@@ -133,6 +133,7 @@ def test_a_later_turn_draws_other_cases():
 
 
 def test_real_tasks_run_in_another_process_and_the_same_seed_draws_the_same():
+    assert {task.subject for task in fuzz_tasks(real_configs(), [], any_layout=False)} == {"all configurations"}
     tasks = fuzz_tasks([CONFIGS["v4-flash"]], [], any_layout=True)
     assert {task.subject for task in tasks} == {"v4-flash", "any layout"}
     chosen = [task for task in tasks if task.property_name == "arena apart"]
