@@ -81,10 +81,10 @@ def attention(
       denominator has it too;
     - the differences of exponents, whose magnitudes add up to at most four times the largest score's;
     - folding: :data:`FOLD_ERROR` for each tile of :data:`LEAST_TILE` keys, and for the sink and the quotient;
-    - its rounding to bf16, ``2^-9``;
+    - its rounding to bf16, ``2^-8``;
     - the two sums over n keys, ``2^-23`` an addition.
 
-    Errors of weights multiply the sum of ``weight * |value|``. The result's rounding to bf16 adds ``2^-9`` of it.
+    Errors of weights multiply the sum of ``weight * |value|``. The result's rounding to bf16 adds ``2^-8`` of it.
 
     Args:
         q: bf16 bit patterns [T, H, 512].

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-BF16_UNIT = 2.0**-8
+BF16_UNIT = 2.0**-7
 """Distance from 1 to the next bf16; a rounding to nearest is off by at most half of it, relatively."""
 
 BF16_TINY = 2.0**-133

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from kvproof.models.floats import from_bf16, to_bf16
+from kvproof.models.floats import BF16_TINY, BF16_UNIT, FP32_UNIT, from_bf16, to_bf16
 from kvproof.models.packed_row import (
     E4M3_FNUZ,
     E4M3_OCP,
@@ -72,6 +72,12 @@ def test_bf16_rounds_as_elsewhere() -> None:
         other = single.astype(ml_dtypes.bfloat16).view(np.uint16)
         values = single.astype(np.float64)
     assert np.array_equal(to_bf16(values), other)
+
+
+def test_units_are_the_distances_they_say() -> None:
+    assert from_bf16(np.array([0x3F81], np.uint16))[0] - 1.0 == BF16_UNIT
+    assert from_bf16(np.array([1], np.uint16))[0] == BF16_TINY
+    assert np.nextafter(np.float32(1), np.float32(2)) - np.float32(1) == FP32_UNIT
 
 
 def test_bf16_round_trips() -> None:
