@@ -83,7 +83,7 @@ register_property(
                 "several tiles": 6,
                 "split": 8,
                 "several tokens": 8,
-                "both sources": 15,
+                "both sources": 8,
                 "only the pool": 3,
                 "only new rows": 3,
                 "NaN in a listed row": 2,
