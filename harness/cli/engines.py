@@ -29,6 +29,7 @@ PACKAGES = {
     "hypothesis": "fuzzing",
     "torch": "running kernels",
     "triton": "running kernels and reading their IR",
+    "ml-dtypes": "the device ir",
     "z3-solver": "proofs",
     "cvc5": "a second opinion on proofs",
 }
@@ -41,7 +42,7 @@ INSTALL_HINTS = {name: f"pip install {name}" for name in PACKAGES} | {
 }
 """How to get each."""
 
-_DISTRIBUTIONS = {"z3": "z3-solver"}
+_DISTRIBUTIONS = {"z3": "z3-solver", "ml_dtypes": "ml-dtypes"}
 """Where a module is not named like its distribution."""
 
 ALL_SUBJECTS = "all configurations"

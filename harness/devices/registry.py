@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from kvproof.harness.devices.base import Device
+from kvproof.harness.devices.missing import MissingDevice
 
 _FACTORIES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "cuda": ("kvproof.harness.devices.gpu", "GpuDevice", ("cuda",)),
@@ -25,7 +26,10 @@ GPUS = ("cuda", "hip")
 def _device(name: str) -> Device:
     # One object a name: a lost GPU must stay lost for the whole process.
     module, factory, arguments = _FACTORIES[name]
-    return cast("Device", getattr(importlib.import_module(module), factory)(*arguments))
+    try:
+        return cast("Device", getattr(importlib.import_module(module), factory)(*arguments))
+    except ModuleNotFoundError as error:
+        return MissingDevice(name, f"needs {error.name}, which is not installed")
 
 
 def all_devices() -> list[Device]:

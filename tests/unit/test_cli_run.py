@@ -298,6 +298,14 @@ def test_without_a_solver_proofs_are_not_run_and_that_does_not_pass(tmp_path, mo
     assert re.search(r"solver z3 is not installed", " ".join(out.split()))
 
 
+def test_doctor_says_what_is_missing_and_runs_without_it():
+    out = _without_engines("assert main(['doctor']) == 0")
+    for device in ("cuda", "hip", "interpret"):
+        assert re.search(rf"^device +{device}: no, .*torch", out, re.MULTILINE)
+    assert re.search(r"^device +ir: no, needs ml_dtypes", out, re.MULTILINE)
+    assert "kernels are NOT_RUN there" in out
+
+
 def test_without_arguments_the_help_is_printed(capsys):
     assert main([]) == 0
     assert "kvproof verify" in capsys.readouterr().out
