@@ -24,6 +24,8 @@ _STYLES = {
     Status.NOT_RUN: "dim",
 }
 
+_REASON_LENGTH = 240
+
 _PROOF_ENGINES = frozenset({"prove", "enumerate"})
 
 
@@ -139,7 +141,12 @@ def _print_reasons(results: Iterable[Result], console: Console) -> None:
             reasons.setdefault((result.verdict.status, result.verdict.reason), []).append(where)
     for (status, reason), places in sorted(reasons.items(), key=lambda item: list(Status).index(item[0][0])):
         shown = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
-        console.print(f"[{_STYLES[status]}]{status}[/] {escape(shown)}: {escape(reason)}")
+        console.print(f"[{_STYLES[status]}]{status}[/] {escape(shown)}: {escape(_shortened(reason))}")
+
+
+def _shortened(reason: str) -> str:
+    """A reason of reasonable length; the record has all of it."""
+    return reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH].rstrip()} ..."
 
 
 def _print_assumptions(results: Iterable[Result], console: Console) -> None:

@@ -280,7 +280,7 @@ def test_every_help_works_without_torch_triton_or_solver_and_has_an_example():
     texts = _without_engines(f"for n in {names}: print('@@' + n); assert main([n, '--help']) == 0").split("@@")[1:]
     for name, text in zip(names, texts, strict=True):
         assert re.search(rf"Examples?:\n +kvproof {name}", text), name
-    heavy = "{m for m in ('numpy', 'hypothesis', 'pytest', 'rich.table') if m in sys.modules}"
+    heavy = "{m for m in ('numpy', 'hypothesis', 'pytest') if m in sys.modules}"
     out = _without_engines(f"assert main(['--help']) == 0; print('loaded', {heavy})")
     for name in names:
         assert f"  {name}" in out
