@@ -42,14 +42,13 @@ class GpuDevice:
             import torch  # noqa: PLC0415
             import triton  # noqa: PLC0415
 
-            wanted = self.name == "hip"
-            if bool(torch.version.hip) != wanted:
-                build = "ROCm" if torch.version.hip else "CUDA" if torch.version.cuda else "CPU"
+            build = "hip" if torch.version.hip else "cuda" if torch.version.cuda else "CPU"
+            if build != self.name:
                 return Availability(False, f"torch {torch.__version__} is a {build} build")
             if not torch.cuda.is_available():
                 return Availability(False, f"torch {torch.__version__} sees no GPU")
             properties: Any = torch.cuda.get_device_properties(0)
-            arch = properties.gcnArchName if wanted else f"sm_{properties.major}{properties.minor}"
+            arch = properties.gcnArchName if build == "hip" else f"sm_{properties.major}{properties.minor}"
             return Availability(
                 True, f"{properties.name}, {arch}, torch {torch.__version__}, Triton {triton.__version__}"
             )

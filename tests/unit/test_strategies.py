@@ -155,7 +155,8 @@ def test_cases_keep_the_contract_and_show_what_is_needed(name: str, subject: Any
     item = all_kernel_properties()[name]
     contract = all_kernels()[name].contract
     events: Counter[str] = Counter()
-    cases: list[Case] = drawn(item.cases(subject), item.needs.cases)
+    # Hypothesis draws in clusters, so a rare event is met late in some runs.
+    cases: list[Case] = drawn(item.cases(subject), 3 * item.needs.cases)
     for case in cases:
         assert not list(broken_clauses(contract, bind(contract, case.values)))
         events.update(case.events)
