@@ -5,6 +5,8 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(she
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# Test processes: one a core.
+JOBS ?= auto
 
 # Named by content, so that a fresh clone, a touched file or a switched branch asks for nothing needless.
 STAMP := $(VENV)/.kvproof-$(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
@@ -36,7 +38,7 @@ verify: setup
 	$(BIN)/kvproof verify $(ARGS)
 
 test: setup
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check
@@ -49,7 +51,7 @@ format: setup
 	$(BIN)/ruff check --fix
 
 nightly: setup
-	KVPROOF_PROFILE=nightly $(BIN)/python -m pytest $(ARGS)
+	KVPROOF_PROFILE=nightly $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 	$(BIN)/kvproof verify --budget 20m
 
 clean:

@@ -48,7 +48,8 @@ def print_summary(record: Record, planned: int, console: Console) -> None:
         planned: checks that it was to make.
         console: where to.
     """
-    console.print(_table(record.results))
+    if record.results:
+        console.print(_table(record.results))
     _print_counts(record, console)
     _print_reasons(record.results, console)
     _print_assumptions(record.results, console)

@@ -56,6 +56,7 @@ class _Seen:
     findings: dict[str, str] = field(default_factory=dict[str, str])
 
 
+_WORKER_KEY = "kvproof_seen"
 _seen_key = pytest.StashKey[_Seen]()
 
 
@@ -156,7 +157,7 @@ def kvproof_check(request: pytest.FixtureRequest) -> Callable[[Result], None]:
         from kvproof.reports.store import Store
 
         status = result.verdict.status
-        seen.statuses[status] += 1
+        seen.statuses[str(status)] += 1
         if status == "PASS":
             return
         lines = [f"{status}: {result.property_name} on {result.subject}: {result.verdict.reason}"]
@@ -174,6 +175,25 @@ def kvproof_check(request: pytest.FixtureRequest) -> Callable[[Result], None]:
         pytest.fail("\n".join(lines), pytrace=False)
 
     return check
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In a worker of pytest-xdist: send what was seen to the process that prints the summary."""
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        seen = session.config.stash[_seen_key]
+        counts = {str(status): count for status, count in seen.statuses.items()}
+        output[_WORKER_KEY] = (counts, seen.absent, seen.findings)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of pytest-xdist has ended: take over what it saw."""
+    counts, absent, findings = getattr(node, "workeroutput", {}).get(_WORKER_KEY, ({}, {}, {}))
+    seen = node.config.stash[_seen_key]
+    seen.statuses.update(counts)
+    seen.absent.update(absent)
+    seen.findings.update(findings)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

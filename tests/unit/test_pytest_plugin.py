@@ -98,6 +98,25 @@ def test_it(status, kvproof_check):
     )
 
 
+def test_workers_of_xdist_add_up_in_one_summary(pytester, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(kvproof.__file__).absolute().parent.parent))
+    monkeypatch.setenv("KVPROOF_STORE", str(pytester.path / "store"))
+    pytester.makepyfile(
+        HEAD
+        + """
+@pytest.mark.parametrize("number", range(4))
+def test_it(number, kvproof_check):
+    status = ["PASS", "PASS", "UNKNOWN", "FAIL"][number]
+    kvproof_check(result(status, "" if status == "PASS" else "why", (FINDING,) if status == "FAIL" else ()))
+"""
+    )
+    done = pytester.runpytest_subprocess(*_NAMED, "-n", "2", "-p", "no:cacheprovider")
+    done.assert_outcomes(passed=2, failed=2)
+    done.stdout.fnmatch_lines(
+        ["verdicts: 2 PASS, 1 FAIL, 1 UNKNOWN, 0 UNSUPPORTED, 0 NOT_RUN", "replay window_write*"]
+    )
+
+
 MARKED = """
 @pytest.mark.fuzz
 def test_a(): pass
