@@ -82,6 +82,24 @@ def _group(obligations: list[Obligation]) -> Group:
 Samples = Sequence[Mapping[str, int]]
 
 
+@dataclass(frozen=True)
+class Reply:
+    """What came of one question.
+
+    Attributes:
+        script: the text that was answered last: of a proof, only what it needs.
+        answers: each solver's answer.
+    """
+
+    script: Script
+    answers: tuple[Answer, ...]
+
+    @property
+    def proved(self) -> bool:
+        """Every solver says that the goal follows."""
+        return all(answer.outcome is Outcome.UNSAT for answer in self.answers)
+
+
 @dataclass
 class Solvers:
     """Solvers with their budget, and the answers they have given in this process.
@@ -97,44 +115,62 @@ class Solvers:
     budget: Budget = field(default_factory=Budget)
     asked: int = 0
     reused: int = 0
-    _queries: dict[tuple[Query, str], Answer] = field(default_factory=dict[tuple[Query, str], Answer])
+    _replies: dict[Query, Reply] = field(default_factory=dict[Query, Reply])
     _answers: dict[tuple[str, str], tuple[Answer, tuple[str, ...]]] = field(
         default_factory=dict[tuple[str, str], tuple[Answer, tuple[str, ...]]]
     )
+    _cores: dict[str, tuple[int, ...] | None] = field(default_factory=dict[str, "tuple[int, ...] | None"])
 
-    def all(self, query: Query, samples: Samples = ()) -> list[Answer]:
-        """Each solver's answer."""
-        return [self.ask(query, backend, samples) for backend in self.backends]
+    def prove(self, query: Query, samples: Samples = ()) -> Reply:
+        """Each solver's answer to a question that is expected to be a proof.
 
-    def ask(self, query: Query, backend: Backend | None = None, samples: Samples = ()) -> Answer:
-        """One solver's answer (the first one's by default).
-
-        Asked is first the part of the question that hangs together with the goal; only a counterexample needs the
-        rest. Products are first taken as opaque, which is cheap and nearly always enough. ``unsat`` counts at
-        any stage, ``sat`` only of the whole question.
+        The first solver finds the weakest text that proves the goal: the part of the question that hangs together
+        with the goal, its products opaque where it has any, cut down to an unsatisfiable core if the solver
+        gives one. All solvers are then asked that text. ``unsat`` counts of any such text, since it says less
+        than the question; ``sat`` counts only of the whole question.
 
         Args:
             query: the question.
-            backend: the solver.
             samples: values of some variables at which a counterexample is looked for before everywhere.
         """
-        backend = backend or self.backends[0]
-        known = self._queries.get((query, backend.name))
-        if known is None:
-            known = self._queries[query, backend.name] = self._ask(query, backend, samples)
-        else:
+        known = self._replies.get(query)
+        if known is not None:
             self.reused += 1
-        return known
+            return known
+        reply = self._replies[query] = self._prove(query, samples)
+        return reply
 
-    def _ask(self, query: Query, backend: Backend, samples: Samples) -> Answer:
-        part = connected(query)
-        text = script(part, opaque=True)
-        answer = self._solve(text, backend)
-        if text.opaque and answer.outcome is not Outcome.UNSAT:
-            answer = self._solve(script(part, opaque=True, sums=True), backend)
-        if answer.outcome is Outcome.UNSAT or (answer.outcome is Outcome.UNKNOWN and not text.opaque):
-            return answer
-        return self.counterexample(query, backend, samples)
+    def _prove(self, query: Query, samples: Samples) -> Reply:
+        first, *others = self.backends
+        for stage in stages(query):
+            small = self._reduced(stage, first)
+            answer = self._solve(small, first)
+            if answer.outcome is Outcome.UNSAT:
+                answers = [answer, *(self._confirm(small, stage, backend) for backend in others)]
+                return Reply(small, tuple(answers))
+        whole = script(query)
+        return Reply(whole, tuple(self.counterexample(query, backend, samples) for backend in self.backends))
+
+    def _reduced(self, stage: Script, backend: Backend) -> Script:
+        """The stage's unsatisfiable core, or the stage where there is none or the solver gives none."""
+        find = getattr(backend, "core", None)
+        if find is None:
+            return stage
+        key = text_hash(stage.text)
+        if key not in self._cores:
+            self._cores[key] = find(stage, self.budget)
+        core = self._cores[key]
+        return stage if core is None else stage.subset(core)
+
+    def _confirm(self, small: Script, stage: Script, backend: Backend) -> Answer:
+        """Another solver's answer to what the first one has proved: the core first, then all of it."""
+        answer = self._solve(small, backend)
+        if answer.outcome is not Outcome.UNSAT and small is not stage:
+            answer = self._solve(stage, backend)
+        if answer.outcome is Outcome.SAT and stage.opaque:
+            # Of opaque products sat says nothing: this solver has not decided the question.
+            answer = replace(answer, outcome=Outcome.UNKNOWN, model={}, reason="sat with opaque products")
+        return answer
 
     def counterexample(self, query: Query, backend: Backend | None = None, samples: Samples = ()) -> Answer:
         """One solver's answer where ``sat`` is expected: the whole question, at the samples first."""
@@ -148,7 +184,7 @@ class Solvers:
 
     def feasible(self, premises: tuple[Term, ...]) -> bool:
         """Whether premises may hold together: False only if they provably cannot."""
-        return self.ask(Query(premises)).outcome is not Outcome.UNSAT
+        return self.counterexample(Query(premises)).outcome is not Outcome.UNSAT
 
     def _solve(self, text: Script, backend: Backend) -> Answer:
         key = (backend.name, text_hash(text.text))
@@ -164,6 +200,20 @@ class Solvers:
         answer = backend.solve(text, self.budget)
         self._answers[key] = answer, names
         return answer
+
+
+def stages(query: Query) -> Iterator[Script]:
+    """Texts that say ever more of a question, each of which proves it if it is unsatisfiable."""
+    part = connected(query)
+    text = script(part, opaque=True)
+    if text.opaque:
+        # With products every premise costs; mostly those that speak of the goal's own variables do.
+        yield script(own(part), opaque=True)
+        yield text
+        yield script(part, opaque=True, sums=True)
+        yield script(part)
+    else:
+        yield text
 
 
 def connected(query: Query) -> Query:
@@ -189,6 +239,12 @@ def connected(query: Query) -> Query:
         return query
     left_out = set(waiting)
     return Query(tuple(p for p in query.premises if p not in left_out), query.goal)
+
+
+def own(query: Query) -> Query:
+    """The query with those premises only whose variables all occur in the goal."""
+    variables = set(free_variables(query.goal))
+    return Query(tuple(p for p in query.premises if variables.issuperset(free_variables(p))), query.goal)
 
 
 def text_hash(text: str) -> str:

@@ -31,7 +31,7 @@ def least_model(
         while low < high:
             middle = low if high - low > 8 and low == 0 else (low + high) // 2
             tried = replace(query, premises=(*query.premises, *pinned, le(value, integer(middle))))
-            answer = solvers.ask(tried)
+            answer = solvers.counterexample(tried)
             if answer.outcome is Outcome.SAT:
                 best.update((n, answer.model[n]) for n in best if n in answer.model)
                 high = min(middle, int(best[name]))

@@ -13,6 +13,7 @@ from kvproof.harness.prove.replay import Replayed, case_of, replay_case
 from kvproof.harness.prove.shrink import least_model
 from kvproof.harness.prove.subject import Subject
 from kvproof.harness.solve.query import Answer, Outcome, Query
+from kvproof.harness.solve.smtlib import Script, script
 from kvproof.harness.symbolic import UnsupportedError
 from kvproof.properties.statement import Statement
 from kvproof.reports.finding import Finding
@@ -27,14 +28,14 @@ class Step:
         path: the path's picks, as text.
         kind: "require", "lemma", "claim", "vacuity" or "twin".
         name: what it shows.
-        query: the question.
+        text: what was asked.
         answers: each solver's answer.
     """
 
     path: str
     kind: str
     name: str
-    query: Query
+    text: Script
     answers: tuple[Answer, ...]
 
 
@@ -93,8 +94,8 @@ class _Run:
     def _problem(self, status: Status, reason: str) -> None:
         self.proof.problems.append(Verdict(status, reason))
 
-    def _step(self, path: Path, kind: str, name: str, query: Query, answers: list[Answer]) -> None:
-        self.proof.steps.append(Step(path.label, kind, name, query, tuple(answers)))
+    def _step(self, path: Path, kind: str, name: str, text: Script, *answers: Answer) -> None:
+        self.proof.steps.append(Step(path.label, kind, name, text, answers))
 
     def nothing(self) -> Verdict:
         """What it means that no path was left to prove."""
@@ -114,11 +115,12 @@ class _Run:
             self.proof.folded += not path.obligations
 
     def _group(self, path: Path, group: Group) -> bool:
-        answers = self.solvers.all(group.query, self.proof.subject.samples)
-        self._step(path, group.kind, group.name, group.query, answers)
+        reply = self.solvers.prove(group.query, self.proof.subject.samples)
+        answers = reply.answers
+        self._step(path, group.kind, group.name, reply.script, *answers)
         where = f"{group.name}" + (f" ({path.label})" if path.label else "")
         outcomes = {a.outcome for a in answers}
-        if outcomes == {Outcome.UNSAT}:
+        if reply.proved:
             self.queries.add(group.query)
             return True
         for answer in answers:
@@ -190,7 +192,7 @@ class _Run:
                 continue
             answer = self.solvers.counterexample(group.query, samples=self.proof.subject.samples)
             if answer.outcome is Outcome.SAT:
-                self._step(twin, "twin", group.name, group.query, [answer])
+                self._step(twin, "twin", group.name, script(group.query), answer)
                 return (group.query, answer) if self._replays(twin, answer, Replayed.FAILS, slip=1) else None
         return None
 
@@ -201,7 +203,7 @@ class _Run:
         else:
             query = Query(path.premises)
             answer = self.solvers.counterexample(query, samples=self.proof.subject.samples)
-            self._step(path, "vacuity", "premises", query, [answer])
+            self._step(path, "vacuity", "premises", script(query), answer)
         if answer.outcome is Outcome.UNSAT:
             self.proof.vacuous[path.label] = "the premises contradict each other"
             return False

@@ -41,9 +41,31 @@ class Z3Backend:
             answer = self._attempt(self._z3.Solver(ctx=self._context), script, left)
         return replace(answer, seconds=time.perf_counter() - start)
 
-    def _attempt(self, solver: Any, script: Script, budget: Budget) -> Answer:
+    def core(self, script: Script, budget: Budget) -> tuple[int, ...] | None:
+        """Places of some assertions that cannot hold together, if z3 finds that all of them cannot."""
+        z3 = self._z3
+        solver = z3.SimpleSolver(ctx=self._context)
+        self._limit(solver, budget)
+        try:
+            assertions = z3.parse_smt2_string(script.text, ctx=self._context)
+            if len(assertions) != len(script.assertions):
+                return None
+            for place, assertion in enumerate(assertions):
+                solver.assert_and_track(assertion, z3.Bool(f"a!{place}", self._context))
+            if solver.check() != z3.unsat:
+                return None
+            return tuple(sorted(int(name.decl().name()[2:]) for name in solver.unsat_core()))
+        except z3.Z3Exception:
+            return None
+        finally:
+            self._resources(solver)
+
+    def _limit(self, solver: Any, budget: Budget) -> None:
         milliseconds = max(1, int(budget.seconds * 1000))
         solver.set("rlimit", budget.resources, "timeout", milliseconds, "random_seed", budget.seed)
+
+    def _attempt(self, solver: Any, script: Script, budget: Budget) -> Answer:
+        self._limit(solver, budget)
         try:
             solver.from_string(script.text)
             outcome = Outcome(str(solver.check()))
