@@ -9,10 +9,9 @@ from typing import Any
 import torch
 import triton
 
-from kvproof.kernels.arguments import check_count, check_rows, check_tensor
+from kvproof.kernels.arguments import check_count, check_rows, check_tensor, check_vector
 from kvproof.kernels.attention_kernels import attend_kernel, merge_kernel
 from kvproof.kernels.fp8_parts import PACKED_DTYPES, as_bytes, has_native_e4m3, is_fnuz
-from kvproof.kernels.index_parts import check_vector
 from kvproof.kernels.launch import launch
 from kvproof.models.packed_row import PACKED_BYTES, ROPE, WIDTH
 

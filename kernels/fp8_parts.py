@@ -101,6 +101,30 @@ def encode_tiles(bits, FNUZ: tl.constexpr, NATIVE: tl.constexpr):
 
 
 @triton.jit
+def store_packed(packed_row, live, code, exponent):
+    """Write packed rows whole: codes, scales and padding, each byte once.
+
+    Args:
+        packed_row: [n] pointers to the rows' first bytes.
+        live: [n] rows to write.
+        code: [n, 8, 64] codes; tile 7 is none of a packed row's.
+        exponent: [n, 8] scale exponents.
+    """
+    tile = tl.arange(0, 8)
+    place = tl.arange(0, 64)
+    cells = live[:, None, None] & (tile < 7)[None, :, None] & (place >= 0)[None, None, :]
+    column = (tile * 64)[None, :, None] + place[None, None, :]
+    tl.store(packed_row[:, None, None] + column, code.to(tl.uint8), mask=cells)
+    scales = live[:, None] & (tile < 7)[None, :]
+    byte = (exponent + 127).to(tl.uint8)
+    scale_ptr = packed_row[:, None] + 448 + (2 * tile)[None, :]
+    tl.store(scale_ptr, byte, mask=scales)
+    tl.store(scale_ptr + 1, byte, mask=scales)
+    padding = live[:, None] & (place >= 14)[None, :]
+    tl.store(packed_row[:, None] + 448 + place[None, :], tl.zeros_like(place).to(tl.uint8)[None, :], mask=padding)
+
+
+@triton.jit
 def decode_e4m3(code, FNUZ: tl.constexpr):
     """fp32 value of an e4m3 code (uint8 or wider).
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 
 from kvproof.kernels.benchmark import BenchCase
 from kvproof.kernels.fp8_pack.cases import bf16_rows
 from kvproof.kernels.fp8_unpack.cases import packed_rows
-from kvproof.models.contract import contiguous
+from kvproof.models.contract import TensorValue, contiguous
 from kvproof.models.deepseek_v4 import CONFIGS
-from kvproof.models.packed_row import PACKED_BYTES, ROPE, USED_BYTES, WIDTH
+from kvproof.models.packed_row import ROPE, USED_BYTES, WIDTH
 
 POOL_ROWS = 262_144
 """Rows of the plane: 268 MB in bf16, several times a GPU's cache. A layer's view of a real plane is longer."""
@@ -34,19 +35,20 @@ def cases() -> Mapping[str, BenchCase]:
     return found
 
 
+@cache
+def _plane(packed: bool) -> TensorValue:
+    """The plane, which all cases of one KV type share."""
+    return contiguous("uint8", packed_rows(POOL_ROWS)) if packed else contiguous("bf16", bf16_rows(POOL_ROWS))
+
+
 def _case(kv: str, tokens: int, keys: int, heads: int) -> BenchCase:
     entries = np.random.default_rng(0).integers(0, POOL_ROWS, tokens * keys)
     packed = kv == "fp8"
     row_bytes = USED_BYTES + 2 * ROPE if packed else 2 * WIDTH
-    plane = (
-        contiguous("uint8", packed_rows(POOL_ROWS), (POOL_ROWS, PACKED_BYTES))
-        if packed
-        else contiguous("bf16", bf16_rows(POOL_ROWS), (POOL_ROWS, WIDTH))
-    )
     return BenchCase(
         values={
             "q": contiguous("bf16", bf16_rows(tokens * heads), (tokens, heads, WIDTH)),
-            "unified_kv": plane,
+            "unified_kv": _plane(packed),
             "kv_indices": contiguous("int32", entries),
             "kv_indptr": contiguous("int32", np.arange(tokens + 1) * keys),
             "attn_sink": contiguous("fp32", np.zeros(heads)),

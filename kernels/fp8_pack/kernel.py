@@ -18,6 +18,7 @@ from kvproof.kernels.fp8_parts import (
     encode_tiles,
     has_native_e4m3,
     is_fnuz,
+    store_packed,
 )
 from kvproof.kernels.launch import launch
 from kvproof.kernels.row_index.kernel import row_offset
@@ -50,17 +51,7 @@ def fp8_pack_kernel(
     column = (tile * 64)[None, :, None] + place[None, None, :]
     x = tl.load(src_ptr + row_offset(row, src_stride)[:, None, None] + column, mask=cells, other=0.0)
     code, exponent = encode_tiles(bits_of_bf16(x), FNUZ, NATIVE)
-    packed_row = packed_ptr + row_offset(row, packed_stride)
-    tl.store(packed_row[:, None, None] + column, code.to(tl.uint8), mask=cells)
-
-    scales = live[:, None] & (tile < 7)[None, :]
-    byte = (exponent + 127).to(tl.uint8)
-    scale_ptr = packed_row[:, None] + 448 + (2 * tile)[None, :]
-    tl.store(scale_ptr, byte, mask=scales)
-    tl.store(scale_ptr + 1, byte, mask=scales)
-    padding = live[:, None] & (place >= 14)[None, :]
-    zero = tl.zeros([ROWS, 64], tl.uint8)
-    tl.store(packed_row[:, None] + 448 + place[None, :], zero, mask=padding)
+    store_packed(packed_ptr + row_offset(row, packed_stride), live, code, exponent)
 
     rope = tl.load(src_ptr + (row_offset(row, src_stride) + 448)[:, None] + place[None, :], mask=live[:, None])
     tl.store(rope_ptr + row_offset(row, rope_stride)[:, None] + place[None, :], rope, mask=live[:, None])

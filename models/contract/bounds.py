@@ -54,7 +54,7 @@ def settle(
         got: every tensor after the launch.
     """
     for access in contract.writes:
-        if access.bound is None or access.buffer not in expected:
+        if access.bound is None or access.mode != "must" or got.get(access.buffer) is None:
             continue
         indices = index_arrays(access.over, a)
         live = np.broadcast_to(np.asarray(access.when(a, *indices), bool), indices[0].shape)
