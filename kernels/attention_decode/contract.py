@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvproof.kernels.attention_spec import Source, attention, is_live, slice_of
+from kvproof.kernels.attention_decode.spec import Source, attention, is_live, slice_of
 from kvproof.kernels.fp8_pack.spec import known_variant
 from kvproof.models.contract import Access, Approximate, Arguments, Clause, Contract, Index, Order, Scalar, Tensor
 from kvproof.models.contract import Tolerance as Tolerates

@@ -12,7 +12,8 @@ from kvproof.kernels.attention_decode.contract import (
     TOKEN,
     pool_source,
 )
-from kvproof.kernels.attention_spec import Source, attention, is_live, slice_of
+from kvproof.kernels.attention_decode.spec import is_live, slice_of
+from kvproof.kernels.attention_prefill.spec import two_sources
 from kvproof.models.contract import Access, Approximate, Arguments, Clause, Contract, Index, Order, Tensor
 from kvproof.models.index import IndexValue
 from kvproof.models.packed_row import WIDTH
@@ -25,8 +26,7 @@ EXTEND_ENTRY = Index(
 
 
 def _result(a: Arguments, t: IndexValue) -> Approximate:
-    extend = Source(a.kv, None, a.variant, a.extend_indices, a.extend_indptr)
-    return attention(a.q, t, [pool_source(a), extend], a.attn_sink, a.scale)
+    return two_sources(a, t, pool_source(a))
 
 
 CONTRACT = Contract(

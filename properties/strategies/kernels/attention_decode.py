@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from kvproof.kernels.attention_spec import slice_of
+from kvproof.kernels.attention_decode.spec import slice_of
 from kvproof.models.contract import Access, Arguments, contiguous
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.packed_row import FORMATS
