@@ -258,8 +258,8 @@ _SCRATCH_FAULTS = [
         "the last, partly filled chunk is left out",
         "scratch/chunks",
         PLAN,
-        "        return cdiv(self.dims.keys, self.chunk)",
-        "        return self.dims.keys // self.chunk",
+        "cdiv(keys, CHUNKS[0]), cdiv(keys, CHUNKS[1])",
+        "keys // CHUNKS[0], keys // CHUNKS[1]",
     ),
     _scratch(
         "chunks of 96",

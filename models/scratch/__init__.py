@@ -23,6 +23,7 @@ from kvproof.models.scratch.layout import (
 )
 from kvproof.models.scratch.plan import (
     CHUNKS,
+    SMALL_CHUNK_TASKS,
     ScratchPlan,
     back_regions,
     back_scratch,
@@ -42,6 +43,7 @@ __all__ = [
     "HEAD_DIM",
     "HEAD_TILE",
     "PAIR_BYTES",
+    "SMALL_CHUNK_TASKS",
     "TAG_PERIOD",
     "TOKEN_TILE",
     "TOTAL_ALIGN_BYTES",

@@ -44,6 +44,12 @@ def chunk_keys(tokens: IndexValue, d: Dims) -> IndexValue:
     return select(tokens * cdiv(d.keys, CHUNKS[0]) <= SMALL_CHUNK_TASKS, CHUNKS[0], CHUNKS[1])
 
 
+def chunk_count(keys: IndexValue, chunk: IndexValue) -> IndexValue:
+    """Chunks that ``keys`` keys are cut into; ``chunk`` is one of :data:`CHUNKS`."""
+    # Each size is a number of its own here: dividing by a choice would be a division by a variable.
+    return select(chunk == CHUNKS[0], cdiv(keys, CHUNKS[0]), cdiv(keys, CHUNKS[1]))
+
+
 def front_regions(tokens: IndexValue, d: Dims) -> tuple[Region, ...]:
     """The front kernel's regions, in order."""
     s, codes = ("token", tokens), 4
@@ -77,7 +83,7 @@ def back_regions(tokens: IndexValue, d: Dims, chunk: IndexValue = None) -> tuple
     """
     chunk = chunk_keys(tokens, d) if chunk is None else chunk
     s, h = ("token", tokens), ("head", d.heads)
-    c = ("chunk", cdiv(d.keys, chunk))
+    c = ("chunk", chunk_count(d.keys, chunk))
     return (
         Region("part", (s, c, h, ("dim", HEAD_DIM)), 2, "data", "partial outputs, bf16", "split", "combine"),
         Region("pstat", (s, c, h, ("stat", 2)), 4, "data", "their (max, sum), fp32", "split", "combine"),
@@ -146,7 +152,7 @@ class ScratchPlan:
     @property
     def chunks(self) -> IndexValue:
         """Chunks that a token's keys are cut into."""
-        return cdiv(self.dims.keys, self.chunk)
+        return chunk_count(self.dims.keys, self.chunk)
 
     @cached_property
     def regions(self) -> dict[str, Region]:

@@ -12,6 +12,7 @@ from kvproof.models.scratch import (
     GROUP,
     HEAD_TILE,
     HEADS_PER_FLAG,
+    SMALL_CHUNK_TASKS,
     TAG_PERIOD,
     TOKEN_TILE,
     TOTAL_ALIGN_BYTES,
@@ -225,19 +226,35 @@ def offsets_fit(dims: Dims, choose: Chooser, slip: int = 0) -> Condition:
     return (plan.total_bytes <= most.total_bytes - slip * TOTAL_ALIGN_BYTES) & (most.total_bytes <= INT32_MAX)
 
 
+def never_later(small: ScratchPlan, large: ScratchPlan, choose: Chooser) -> None:
+    """Region by region: none of the smaller plan starts later than the larger plan's, nor does it end later."""
+    for name in small.layout:
+        choose.lemma(f"{name} starts no later", small.layout[name][0] <= large.layout[name][0])
+    choose.lemma("the end is no later", layout_end(small.layout) <= layout_end(large.layout))
+
+
 @statement(
     "scratch/one buffer for every step",
     "A buffer for the most tokens holds every smaller step, from the family's own top-k on.",
     system="scratch",
-    needs=Needs(50, {"other chunks than the widest step": 2}),
+    needs=Needs(50, {"several tokens": 10}),
     twin="a page to spare",
 )
 def one_buffer(dims: Dims, choose: Chooser, slip: int = 0) -> Condition:
     # From a narrower top-k on it does not: fewer tokens may take smaller chunks, and so leave more partials.
     tokens = choose.integer("tokens", 1, dims.family.max_tokens, few=4)
     rank = choose_dims(dims, choose, low=dims.family.topk)
+    few = cdiv(rank.keys, max(CHUNKS))
     step, most = ScratchPlan(rank, tokens), ScratchPlan(rank, dims.family.max_tokens)
-    choose.event("other chunks than the widest step", step.chunk != most.chunk)
+    choose.event("several tokens", tokens >= 2)
+    choose.lemma("there are chunks", few >= cdiv(dims.keys, max(CHUNKS)))
+    choose.lemma("not more of the larger chunks", tokens * few <= most.tokens * few)
+    choose.lemma("the widest step takes the larger chunks", most.chunk == max(CHUNKS))
+    choose.lemma(
+        "the step takes them too, or has few tasks",
+        (tokens * step.chunks == tokens * few) | (tokens * step.chunks <= SMALL_CHUNK_TASKS),
+    )
+    never_later(step, most, choose)
     return step.total_bytes + slip * TOTAL_ALIGN_BYTES <= most.total_bytes
 
 
@@ -257,9 +274,7 @@ def wider_topk(dims: Dims, choose: Chooser, slip: int = 0) -> Condition:
     choose.event("more chunks", wide.chunks > narrow.chunks)
     choose.lemma("not fewer chunks", narrow.chunks <= wide.chunks)
     choose.lemma("not fewer tasks", tokens * narrow.chunks <= tokens * wide.chunks)
-    for name in narrow.back:
-        choose.lemma(f"{name} is not earlier", narrow.layout[name][0] <= wide.layout[name][0])
-    choose.lemma("the end is not earlier", layout_end(narrow.layout) <= layout_end(wide.layout))
+    never_later(narrow, wide, choose)
     unmoved = (wide.layout["part"][0] == narrow.layout["part"][0]) & (wide.back_start == narrow.back_start)
     return unmoved & (wide.total_bytes >= narrow.total_bytes + slip)
 
@@ -277,12 +292,13 @@ def flags_whole(dims: Dims, choose: Chooser, slip: int = 0) -> Condition:
     region, (offset, nbytes) = plan.regions[name], plan.layout[name]
     element = choose.integer("element", 0, region.elements - 1, few=3)
     choose.event("later element", element >= 1)
-    start = offset + element * region.element_bytes
+    choose.lemma("the region starts on a line", offset % 64 == 0)
+    start = element * region.element_bytes
     return (
         (region.element_bytes == WORD)
         & (start % (WORD * (1 + slip)) == 0)
         & (start % 64 + WORD <= 64)
-        & (start + WORD <= offset + nbytes)
+        & (start + WORD <= nbytes)
     )
 
 

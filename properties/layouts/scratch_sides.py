@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvproof.models.index import Condition, IndexValue, within
+from kvproof.models.index import INT32_MAX, Condition, IndexValue, within
 from kvproof.models.scratch import GROUP, HEAD_DIM, HEAD_TILE, HEADS_PER_FLAG, Dims, ScratchPlan
 from kvproof.properties.layouts.scratch_layout import choose_plan, region_names
 from kvproof.properties.statement import Chooser, Needs, statement
@@ -35,15 +35,16 @@ def element_inside(dims: Dims, choose: Chooser, slip: int = 0) -> Condition:
     twin="the last coordinate may be one past its extent",
 )
 def elements_apart(dims: Dims, choose: Chooser, slip: int = 0) -> Condition:
-    plan = choose_plan(dims, choose)
+    plan = ScratchPlan(dims, choose.integer("tokens", 1, dims.family.max_tokens, few=4))
     name = choose.pick("region", tuple(n for n, r in plan.regions.items() if len(r.extents) > 1))
-    region = plan.regions[name]
-    axes = region.extents
+    # Any count of chunks, not only those that some top-k gives.
+    chunks = choose.integer("chunks", 1, INT32_MAX, few=3) if name in {"part", "pstat", "srdy"} else 1
+    axes = tuple((axis, chunks if axis == "chunk" else size) for axis, size in plan.regions[name].extents)
     a = [choose.integer(f"{axis} a", 0, size - 1, few=2) for axis, size in axes]
     b = [choose.integer(f"{axis} b", 0, size - 1, few=2) for axis, size in axes[:-1]]
     axis, size = axes[-1]
     b.append(choose.integer(f"{axis} b", 0, size - 1 + slip, few=2))
-    one, other = _number(a, region.extents), _number(b, region.extents)
+    one, other = _number(a, axes), _number(b, axes)
     choose.event("neighbours", one - other == 1)
     # From the slowest dimension on: equal numbers mean equal leading coordinates.
     same: Condition = True
@@ -51,7 +52,12 @@ def elements_apart(dims: Dims, choose: Chooser, slip: int = 0) -> Condition:
         lead_a, lead_b = _number(a[:depth], axes[:depth]), _number(b[:depth], axes[:depth])
         next_a, next_b = _number(a[: depth + 1], axes[: depth + 1]), _number(b[: depth + 1], axes[: depth + 1])
         if not slip:
-            choose.lemma(f"{axes[depth][0]} decides nothing before it", (next_a != next_b) | (lead_a == lead_b))
+            name, size = axes[depth]
+            choose.lemma(
+                f"{name}: a later lead is a row later", (lead_a <= lead_b) | (lead_a * size >= (lead_b + 1) * size)
+            )
+            choose.lemma(f"{name}: and the other way", (lead_b <= lead_a) | (lead_b * size >= (lead_a + 1) * size))
+            choose.lemma(f"{name} decides nothing before it", (next_a != next_b) | (lead_a == lead_b))
     for x, y in zip(a, b, strict=True):
         same = same & (x == y)
     return (one != other) | same
