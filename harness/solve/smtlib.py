@@ -46,8 +46,15 @@ class Script:
     @cached_property
     def text(self) -> str:
         """SMT-LIB without the final commands."""
+        return self._joined(f"(assert {condition})" for condition in self.assertions)
+
+    def labelled(self) -> str:
+        """The text with each assertion named ``a!`` and its place, for a solver that gives unsatisfiable cores."""
+        named = (f"(assert (! {condition} :named a!{place}))" for place, condition in enumerate(self.assertions))
+        return "(set-option :produce-unsat-cores true)\n" + self._joined(named)
+
+    def _joined(self, asserted: Iterable[str]) -> str:
         declared = [line for _, line in self.declared]
-        asserted = [f"(assert {condition})" for condition in self.assertions]
         return "\n".join([f"(set-logic {self.logic})", *declared, *asserted, ""])
 
     def complete(self) -> str:

@@ -47,11 +47,7 @@ class Z3Backend:
         solver = z3.SimpleSolver(ctx=self._context)
         self._limit(solver, budget)
         try:
-            assertions = z3.parse_smt2_string(script.text, ctx=self._context)
-            if len(assertions) != len(script.assertions):
-                return None
-            for place, assertion in enumerate(assertions):
-                solver.assert_and_track(assertion, z3.Bool(f"a!{place}", self._context))
+            solver.from_string(script.labelled())
             if solver.check() != z3.unsat:
                 return None
             return tuple(sorted(int(name.decl().name()[2:]) for name in solver.unsat_core()))
