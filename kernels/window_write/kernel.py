@@ -22,6 +22,7 @@ from kvproof.kernels.arguments import (
 )
 from kvproof.kernels.launch import launch
 from kvproof.kernels.row_index.kernel import row_offset, window_row, window_scalars
+from kvproof.kernels.window_write_planes.kernel import swa_write_planes
 from kvproof.models.row_space import WindowParams
 
 TILE_BYTES = 4096
@@ -85,13 +86,17 @@ def window_write_kernel(
 
 
 def swa_write(
-    kv: torch.Tensor,
+    kv: torch.Tensor | None,
     positions: torch.Tensor,
     cu_seqlens_q: torch.Tensor,
     state_slot_per_seq: torch.Tensor,
     pool: torch.Tensor,
     window: WindowParams,
     write_per_batch: int,
+    *,
+    k_packed: torch.Tensor | None = None,
+    k_rope: torch.Tensor | None = None,
+    pool_rope: torch.Tensor | None = None,
 ) -> None:
     """Write the last ``min(tokens, write_per_batch)`` tokens of each sequence to their window rows. In place.
 
@@ -104,12 +109,22 @@ def swa_write(
         window: the window scalars of the layer's class.
         write_per_batch: tokens written of one sequence, at most; at most ``window.ring_slots``, since more
             tokens of a sequence than it has ring rows would race for them.
+        k_packed, k_rope, pool_rope: with them both planes are written from one launch, packed rows to ``pool`` and
+            RoPE rows to ``pool_rope``; ``kv`` is then unused and may be None.
 
     Does not synchronise. A row outside the pool, a negative slot and a negative position are dropped.
 
     Raises:
         TypeError, ValueError: an argument out of its contract, by name.
     """
+    if pool_rope is not None or k_packed is not None or k_rope is not None:
+        if pool_rope is None or k_packed is None or k_rope is None:
+            raise ValueError("k_packed, k_rope and pool_rope must be given together; one of them is None")
+        tables = (positions, cu_seqlens_q, state_slot_per_seq)
+        swa_write_planes(k_packed, k_rope, *tables, pool, pool_rope, window, write_per_batch)
+        return
+    if kv is None:
+        raise ValueError("kv must be given unless k_packed, k_rope and pool_rope are")
     scalars = window_scalars(window)
     check_tensor("kv", kv, ["T", "D"], ROW_DTYPES)
     tokens, columns = kv.shape
