@@ -42,16 +42,7 @@ def prove(
     Raises:
         ValueError: an unknown statement or solver.
     """
-    taken = [subject for item in subjects for subject in subjects_of(item)]
-    if statements is not None:
-        for name in statements:
-            named(name)
-    pairs = [
-        (subject, statement)
-        for subject in taken
-        for name, statement in all_statements(subject.system).items()
-        if statements is None or name in statements
-    ]
+    pairs = pairs_of(subjects, statements)
     try:
         opened = Solvers([backend(name) for name in solvers], budget or Budget())
     except SolverAbsentError as error:
@@ -63,6 +54,26 @@ def prove(
         if on_progress:
             on_progress(result)
         yield result
+
+
+def pairs_of(
+    subjects: Sequence[ModelConfig | Subject], statements: Sequence[str] | None = None
+) -> list[tuple[Subject, Statement]]:
+    """Each subject with each statement of its system that is wanted.
+
+    Raises:
+        ValueError: an unknown statement.
+    """
+    for name in statements or ():
+        named(name)
+    return [
+        (subject, statement)
+        for item in subjects
+        for subject in subjects_of(item)
+        for name, statement in all_statements(subject.system).items()
+        if (statements is None or name in statements)
+        and (subject.statements is None or name in subject.statements)
+    ]
 
 
 def subjects_of(item: ModelConfig | Subject) -> list[Subject]:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kvproof.harness.prove.certificates import Certificate
 from kvproof.harness.solve.backends import Backend
 from kvproof.harness.solve.query import Answer, Budget, Outcome, Query
 from kvproof.harness.solve.smtlib import Script, script
@@ -89,10 +90,12 @@ class Reply:
     Attributes:
         script: the text that was answered last: of a proof, only what it needs.
         answers: each solver's answer.
+        key: hash of the normalised SMT-LIB text that the answers are about.
     """
 
     script: Script
     answers: tuple[Answer, ...]
+    key: str
 
     @property
     def proved(self) -> bool:
@@ -107,12 +110,20 @@ class Solvers:
     Attributes:
         backends: the solvers; the first one also finds counterexamples and decides branches.
         budget: what one query may cost each of them.
+        shuffle: seed of the order of assertions; None keeps the query's own.
+        certificates: proofs of earlier runs, by hash of the text. They have to be of the same solvers' versions.
+        frozen: nothing is asked; what has no certificate is unknown.
         asked: queries put to a solver.
         reused: queries answered from memory, since another obligation had the same text.
+        fresh: certificates used or made in this run.
     """
 
     backends: Sequence[Backend]
     budget: Budget = field(default_factory=Budget)
+    shuffle: int | None = None
+    certificates: Mapping[str, Certificate] = field(default_factory=dict[str, Certificate])
+    frozen: bool = False
+    fresh: dict[str, Certificate] = field(default_factory=dict[str, Certificate])
     asked: int = 0
     reused: int = 0
     _replies: dict[Query, Reply] = field(default_factory=dict[Query, Reply])
@@ -142,34 +153,54 @@ class Solvers:
 
     def _prove(self, query: Query, samples: Samples) -> Reply:
         first, *others = self.backends
-        for stage in stages(query):
-            small = self._reduced(stage, first)
+        for stage in stages(query, self.shuffle):
+            key = text_hash(stage.text)
+            known = self._certified(key)
+            if known is not None:
+                return Reply(stage, known, key)
+            if self.frozen:
+                continue
+            small = self._reduced(stage, key, first)
             answer = self._solve(small, first)
             if answer.outcome is Outcome.UNSAT:
-                answers = [answer, *(self._confirm(small, stage, backend) for backend in others)]
-                return Reply(small, tuple(answers))
+                reply = Reply(small, (answer, *(self._confirm(small, stage, other) for other in others)), key)
+                if reply.proved:
+                    resources = {a.solver: a.resources for a in reply.answers}
+                    self.fresh[key] = Certificate(text_hash(small.text), resources)
+                return reply
         whole = script(query)
-        return Reply(whole, tuple(self.counterexample(query, backend, samples) for backend in self.backends))
+        if self.frozen:
+            nothing = Answer(Outcome.UNKNOWN, first.name, reason="no certificate in the lock file")
+            return Reply(whole, (nothing,), text_hash(whole.text))
+        answers = (self.counterexample(query, backend, samples) for backend in self.backends)
+        return Reply(whole, tuple(answers), text_hash(whole.text))
 
-    def _reduced(self, stage: Script, backend: Backend) -> Script:
+    def _certified(self, key: str) -> tuple[Answer, ...] | None:
+        """The answers that a certificate stands for, if there is one of all solvers."""
+        known = self.certificates.get(key)
+        if known is None or any(backend.name not in known.resources for backend in self.backends):
+            return None
+        self.fresh[key] = known
+        return tuple(Answer(Outcome.UNSAT, b.name, resources=known.resources[b.name]) for b in self.backends)
+
+    def _reduced(self, stage: Script, key: str, backend: Backend) -> Script:
         """The stage's unsatisfiable core, or the stage where there is none or the solver gives none."""
         find = getattr(backend, "core", None)
         if find is None:
             return stage
-        key = text_hash(stage.text)
         if key not in self._cores:
             self._cores[key] = find(stage, self.budget)
         core = self._cores[key]
         return stage if core is None else stage.subset(core)
 
     def _confirm(self, small: Script, stage: Script, backend: Backend) -> Answer:
-        """Another solver's answer to what the first one has proved: the core first, then all of it."""
+        """Another solver's answer to what the first one has proved: the core, or if it cannot, all of it.
+
+        Sat is a disagreement about the very same text, whatever that text says.
+        """
         answer = self._solve(small, backend)
-        if answer.outcome is not Outcome.UNSAT and small is not stage:
+        if answer.outcome is Outcome.UNKNOWN and small is not stage:
             answer = self._solve(stage, backend)
-        if answer.outcome is Outcome.SAT and stage.opaque:
-            # Of opaque products sat says nothing: this solver has not decided the question.
-            answer = replace(answer, outcome=Outcome.UNKNOWN, model={}, reason="sat with opaque products")
         return answer
 
     def counterexample(self, query: Query, backend: Backend | None = None, samples: Samples = ()) -> Answer:
@@ -202,16 +233,16 @@ class Solvers:
         return answer
 
 
-def stages(query: Query) -> Iterator[Script]:
+def stages(query: Query, shuffle: int | None = None) -> Iterator[Script]:
     """Texts that say ever more of a question, each of which proves it if it is unsatisfiable."""
     part = connected(query)
-    text = script(part, opaque=True)
+    text = script(part, opaque=True, shuffle=shuffle)
     if text.opaque:
         # With products every premise costs; mostly those that speak of the goal's own variables do.
-        yield script(own(part), opaque=True)
+        yield script(own(part), opaque=True, shuffle=shuffle)
         yield text
-        yield script(part, opaque=True, sums=True)
-        yield script(part)
+        yield script(part, opaque=True, sums=True, shuffle=shuffle)
+        yield script(part, shuffle=shuffle)
     else:
         yield text
 
@@ -249,4 +280,4 @@ def own(query: Query) -> Query:
 
 def text_hash(text: str) -> str:
     """Hash of a normalised query."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(text.encode()).hexdigest()[:24]

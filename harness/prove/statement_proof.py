@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kvproof.harness.prove.discharge import Group, Solvers, grouped
+from kvproof.harness.prove.discharge import Group, Solvers, grouped, text_hash
 from kvproof.harness.prove.explore import Path, explore
 from kvproof.harness.prove.replay import Replayed, case_of, replay_case
 from kvproof.harness.prove.shrink import least_model
@@ -30,6 +30,7 @@ class Step:
         name: what it shows.
         text: what was asked.
         answers: each solver's answer.
+        key: hash of the normalised SMT-LIB text of the question.
     """
 
     path: str
@@ -37,6 +38,7 @@ class Step:
     name: str
     text: Script
     answers: tuple[Answer, ...]
+    key: str
 
 
 @dataclass
@@ -65,7 +67,10 @@ class StatementProof:
 
 
 def prove_statement(subject: Subject, statement: Statement, solvers: Solvers) -> StatementProof:
-    """Prove a statement for every system of the subject."""
+    """Prove a statement for every system of the subject.
+
+    With frozen solvers only that each obligation has a certificate is checked: no vacuity, no twins.
+    """
     start = time.perf_counter()
     proof = StatementProof(subject, statement)
     run = _Run(proof, solvers)
@@ -73,7 +78,8 @@ def prove_statement(subject: Subject, statement: Statement, solvers: Solvers) ->
         for path in explore(subject, statement, solvers.feasible):
             run.path(path)
         if not proof.problems:
-            run.twins()
+            if not solvers.frozen:
+                run.twins()
             if not run.proved:
                 proof.problems.append(run.nothing())
     except UnsupportedError as error:
@@ -94,8 +100,8 @@ class _Run:
     def _problem(self, status: Status, reason: str) -> None:
         self.proof.problems.append(Verdict(status, reason))
 
-    def _step(self, path: Path, kind: str, name: str, text: Script, *answers: Answer) -> None:
-        self.proof.steps.append(Step(path.label, kind, name, text, answers))
+    def _step(self, path: Path, kind: str, name: str, text: Script, *answers: Answer, key: str = "") -> None:
+        self.proof.steps.append(Step(path.label, kind, name, text, answers, key or text_hash(text.text)))
 
     def nothing(self) -> Verdict:
         """What it means that no path was left to prove."""
@@ -117,7 +123,7 @@ class _Run:
     def _group(self, path: Path, group: Group) -> bool:
         reply = self.solvers.prove(group.query, self.proof.subject.samples)
         answers = reply.answers
-        self._step(path, group.kind, group.name, reply.script, *answers)
+        self._step(path, group.kind, group.name, reply.script, *answers, key=reply.key)
         where = f"{group.name}" + (f" ({path.label})" if path.label else "")
         outcomes = {a.outcome for a in answers}
         if reply.proved:

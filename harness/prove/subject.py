@@ -26,6 +26,7 @@ class Subject:
         build: makes the system from the sizes, which may be symbolic.
         describe: JSON values that make the subject again, for a finding.
         assumptions: what a PASS assumes beyond what the constructor accepts.
+        statements: names of the statements that it is for; None is every one of its system.
         samples: values of some sizes at which cases are looked for first, where free ones make products.
     """
 
@@ -35,6 +36,7 @@ class Subject:
     build: Callable[[Mapping[str, IndexValue]], Any]
     describe: Mapping[str, Any] = field(default_factory=dict[str, Any])
     assumptions: tuple[str, ...] = ()
+    statements: tuple[str, ...] | None = None
     samples: tuple[Mapping[str, int], ...] = ()
 
 

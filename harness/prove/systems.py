@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from kvproof.harness.prove.subject import CONFIG_SYSTEMS, Subject, config_from_json, config_subject
+from kvproof.harness.prove.theorems import theorem_subject
 from kvproof.models.deepseek_v4 import ModelConfig, real_configs
 from kvproof.models.schema import SchemaSystem
 from kvproof.models.scratch import Dims, dims, scratch_systems
@@ -54,6 +55,8 @@ def described_subject(case: Mapping[str, Any], system: str) -> Subject:
     Raises:
         ValueError, KeyError, TypeError: it describes none.
     """
+    if case.get("system") == "theorem":
+        return theorem_subject(case["ratios"])
     if system == "scratch":
         return scratch_subject(dims(case["family"], case["tp"], case["topk"]))
     config = config_from_json(case["config"])
