@@ -192,7 +192,7 @@ class _Report:
         element = next(int(e) for e in wrong if self._row(before, int(e)) == row)
         if self._beside(before, element):
             return "untouched elements between rows", _element(got, element)
-        owner = self._writer(name, row)
+        owner = self._writer(name, row, before, element)
         found = self._content(name, row, before, got)
         if owner is None:
             return "what was there before", found
@@ -206,13 +206,16 @@ class _Report:
             return False
         return (element - value.offset) % max(value.strides[0], 1) >= value.strides[1] * value.shape[1]
 
-    def _writer(self, name: str, row: int) -> str | None:
-        """What the contract has written to a row; None if nothing."""
+    def _writer(self, name: str, row: int, value: TensorValue, element: int) -> str | None:
+        """What the contract has written to an element (or to its row as a whole); None if nothing."""
         for access in self.contract.writes:
             if access.buffer != name or access.mode != "must":
                 continue
             cells, indices = self._cells(access)
-            hits = np.flatnonzero(cells[0] == row)
+            # A cell of fewer coordinates than the tensor has stands for the whole row that it leads to.
+            whole_row = len(cells) < len(value.shape)
+            place = value.offset + sum(c * s for c, s in zip(cells, value.strides, strict=False))
+            hits = np.flatnonzero(cells[0] == row if whole_row else place == element)
             if hits.size:
                 at = {index.name: int(column[hits[0]]) for index, column in zip(access.over, indices, strict=True)}
                 return self.explain(self.arguments, access, at)
