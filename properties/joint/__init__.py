@@ -1,0 +1,1 @@
+"""Joint obligations: what holds of all kernels of a forward together, over whole lifetimes of requests."""
