@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,6 +28,9 @@ Replayer = Callable[[Finding], Verdict]
 
 _replayers: dict[str, Replayer] = {}
 
+_MODULES = {"joint": "kvproof.harness.run.forward.fuzz"}
+"""Modules that register an engine's replayer and themselves need this one: loaded when first asked for."""
+
 
 def register_replayer(engine: str, replayer: Replayer) -> Replayer:
     """Name what replays the findings of an engine.
@@ -50,9 +54,12 @@ def replay(finding: Finding) -> Result:
     Raises:
         ValueError: no engine of that name, or a case that is none of its.
     """
+    if finding.engine in _MODULES:
+        importlib.import_module(_MODULES[finding.engine])
     replayer = _replayers.get(finding.engine)
     if replayer is None:
-        raise ValueError(f"finding {finding.id}: engine {finding.engine!r}; allowed: {', '.join(_replayers)}")
+        known = ", ".join([*_replayers, *(engine for engine in _MODULES if engine not in _replayers)])
+        raise ValueError(f"finding {finding.id}: engine {finding.engine!r}; allowed: {known}")
     begun = time.monotonic()
     verdict = replayer(finding)
     failed = verdict.status is Status.FAIL
