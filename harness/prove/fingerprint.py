@@ -17,6 +17,8 @@ SOURCES = (
     "models/errors.py",
     "models/row_space",
     "models/deepseek_v4",
+    "models/schema",
+    "models/scratch",
     "properties/statement.py",
     "properties/layouts",
     "harness/solve",
