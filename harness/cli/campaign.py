@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Protocol
 
 from kvproof.harness.cli import engines
+from kvproof.harness.cli.systems import SYSTEMS, statements_of
 from kvproof.harness.cli.workers import run_tasks
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.reports import environment
@@ -24,6 +25,7 @@ class Plan:
     Attributes:
         command: the subcommand and its options, for the record.
         subjects: configurations.
+        systems: "row-space", "schema", "scratch".
         proving, fuzzing: the halves to run.
         any_layout: whether freely drawn layouts are fuzzed too.
         device: "auto" or a device name.
@@ -36,6 +38,7 @@ class Plan:
     proving: bool
     fuzzing: bool
     any_layout: bool = False
+    systems: tuple[str, ...] = tuple(SYSTEMS)
     device: str = "auto"
     budget_seconds: float = 60.0
     seed: int = 0
@@ -84,10 +87,12 @@ class Campaign:
         tasks: list[engines.FuzzTask] = []
         if self.plan.fuzzing:
             self._devices = engines.find_devices(self.plan.device)
-            tasks = engines.fuzz_tasks(self.plan.subjects, self._devices, any_layout=self.plan.any_layout)
-        proofs = len(self.plan.subjects) * len(engines.layout_statements()) if self.plan.proving else 0
+            tasks = engines.fuzz_tasks(
+                self.plan.subjects, self._devices, any_layout=self.plan.any_layout, systems=self.plan.systems
+            )
+        planned = engines.planned_proofs(self.plan.subjects, self.plan.systems) if self.plan.proving else []
         absent = engines.absent_devices(self._devices)
-        self.planned = proofs + len(tasks) + len(absent)
+        self.planned = len(planned) + len(tasks) + len(absent)
         listener.planned(self.planned)
         try:
             for result in self._results(tasks, absent, listener):
@@ -102,7 +107,7 @@ class Campaign:
     ) -> Iterator[Result]:
         if self.plan.proving:
             listener.starting("proving")
-            yield from engines.prove(self.plan.subjects)
+            yield from engines.prove(self.plan.subjects, self.plan.systems)
         yield from absent
         if tasks:
             listener.starting("fuzzing")
@@ -128,7 +133,7 @@ class Campaign:
     def results(self) -> tuple[Result, ...]:
         """What was found so far, by subject and property in planned order; workers end in any."""
         subjects = [subject.name for subject in self.plan.subjects]
-        properties = [statement.name for statement in engines.layout_statements()]
+        properties = [statement.name for system in self.plan.systems for statement in statements_of(system)]
 
         def place(names: Sequence[str], name: str) -> tuple[int, str]:
             return (names.index(name), "") if name in names else (len(names), name)

@@ -16,9 +16,10 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from kvproof.harness.cli.errors import UsageError
+from kvproof.harness.cli.systems import EVERY_RANK, proof_subjects, statements_of, subject_names
 from kvproof.harness.devices.base import Availability, Device
 from kvproof.models.deepseek_v4 import ModelConfig
-from kvproof.properties.statement import Needs, Statement, all_statements
+from kvproof.properties.statement import Needs, all_statements
 from kvproof.reports.errors import ReportError
 from kvproof.reports.finding import Finding
 from kvproof.reports.result import Result
@@ -76,30 +77,33 @@ def find_devices(wanted: str) -> list[FoundDevice]:
     return [FoundDevice(device, device.probe()) for device in chosen]
 
 
-def layout_statements() -> list[Statement]:
-    """The statements about a layout, which are checked for every configuration."""
-    return list(all_statements("row-space").values())
+def planned_proofs(subjects: Sequence[ModelConfig], systems: Sequence[str]) -> list[tuple[str, str]]:
+    """(subject, statement) of every proof, by name."""
+    return [
+        (name, statement.name)
+        for system in systems
+        for name in subject_names(system, subjects)
+        for statement in statements_of(system)
+    ]
 
 
-def prove(subjects: Sequence[ModelConfig]) -> Iterator[Result]:
-    """Prove every statement for every configuration. What is missing or breaks becomes a verdict."""
+def prove(subjects: Sequence[ModelConfig], systems: Sequence[str]) -> Iterator[Result]:
+    """Prove every statement of each system for its subjects. What is missing or breaks becomes a verdict."""
     from kvproof.harness.prove import campaign
 
-    statements = layout_statements()
     seen: set[tuple[str, str]] = set()
     begun = time.monotonic()
     try:
-        for result in campaign.prove(subjects, statements=[statement.name for statement in statements]):
+        for result in campaign.prove(proof_subjects(systems, subjects)):
             seen.add((result.subject, result.property_name))
             yield result
     except Exception as error:
         verdict = _verdict_of(error)
-        for subject in subjects:
-            for statement in statements:
-                if (subject.name, statement.name) not in seen:
-                    seconds = time.monotonic() - begun
-                    begun += seconds
-                    yield Result(subject.name, statement.name, "prove", verdict, seconds)
+        for subject, statement in planned_proofs(subjects, systems):
+            if (subject, statement) not in seen:
+                seconds = time.monotonic() - begun
+                begun += seconds
+                yield Result(subject, statement, "prove", verdict, seconds)
 
 
 @dataclass(frozen=True)
@@ -197,7 +201,11 @@ MIXED_ABOVE = 3
 
 
 def fuzz_tasks(
-    subjects: Sequence[ModelConfig], devices: Sequence[FoundDevice], *, any_layout: bool
+    subjects: Sequence[ModelConfig],
+    devices: Sequence[FoundDevice],
+    *,
+    any_layout: bool,
+    systems: Sequence[str] = ("row-space", "schema", "scratch"),
 ) -> list[FuzzTask]:
     """Every statement, and every kernel on every device that is here.
 
@@ -208,6 +216,7 @@ def fuzz_tasks(
         subjects: configurations.
         devices: devices.
         any_layout: whether freely drawn layouts are a subject too.
+        systems: whose statements and kernels.
     """
     from kvproof.harness.run.fuzz import ANY_LAYOUT
     from kvproof.properties.strategies.cases import all_kernel_properties
@@ -220,8 +229,9 @@ def fuzz_tasks(
         sources[ANY_LAYOUT] = (None,)
     tasks = [
         FuzzTask(name, statement.name, "", statement.needs, partial(_fuzz_statement, statement.name, name, source))
-        for name, source in sources.items()
-        for statement in layout_statements()
+        for system in systems
+        for name, source in (sources if system != "scratch" else {EVERY_RANK: (None,)}).items()
+        for statement in statements_of(system)
     ]
     # A case on a device takes far longer than one of a statement, so a kernel has one task for all sources.
     together = next(iter(sources)) if len(sources) == 1 else ALL_SUBJECTS
@@ -232,6 +242,8 @@ def fuzz_tasks(
         if found.availability.available:
             weight = _DEVICE_WEIGHTS.get(found.name, _OTHER_DEVICE_WEIGHT)
             for name, prop in all_kernel_properties().items():
+                if prop.system not in systems:
+                    continue
                 run = partial(_fuzz_kernel, name, found.name, together, every)
                 tasks.append(FuzzTask(together, name, found.name, prop.needs, run, weight))
     return tasks

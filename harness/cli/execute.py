@@ -15,6 +15,7 @@ from kvproof.harness.cli.main import INTERRUPTED
 from kvproof.harness.cli.progress import progress
 from kvproof.harness.cli.subjects import launch_options, select_subjects
 from kvproof.harness.cli.summary import print_summary
+from kvproof.harness.cli.systems import parse_systems
 from kvproof.harness.cli.terminal import output_console
 from kvproof.harness.cli.values import parse_budget, parse_output, parse_seed
 from kvproof.reports.codec import record_text
@@ -36,6 +37,7 @@ class Choice:
     device: str | None = None
     budget: str | None = None
     seed: str | None = None
+    systems: list[str] | None = None
 
     def plan(self, name: str, *, proving: bool, fuzzing: bool) -> Plan:
         """What the options of subcommand ``name`` ask for.
@@ -48,6 +50,7 @@ class Choice:
         return Plan(
             command=(name, *self._words()),
             subjects=tuple(select_subjects(self.configs, launch)),
+            systems=parse_systems(self.systems, configs_named=bool(self.configs)),
             proving=proving,
             fuzzing=fuzzing,
             any_layout=not self.configs,

@@ -20,6 +20,15 @@ Configs = Annotated[
         "once. Default: every real configuration, fp8 and bf16.",
     ),
 ]
+System = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--system",
+        metavar="NAME",
+        help="row-space, schema (per-layer cache and block budgets) or scratch (mega-kernel scratch plans). May "
+        "be given more than once. Default: all; with --config the two that a configuration has.",
+    ),
+]
 Kv = Annotated[
     str | None,
     typer.Option("--kv", metavar="fp8|bf16", help="KV dtype, which sets the planes. Default: fp8."),

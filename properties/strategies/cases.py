@@ -59,6 +59,7 @@ class KernelProperty:
         cases: the cases for one configuration, or for any layout.
         needs: what a run must have seen.
         explain: see :data:`Explain`.
+        system: the system whose layout the kernel follows: "row-space", "schema" or "scratch".
     """
 
     kernel: str
@@ -66,6 +67,7 @@ class KernelProperty:
     cases: Callable[[ModelConfig | None], st.SearchStrategy[Case]]
     needs: Needs
     explain: Explain
+    system: str = "row-space"
 
 
 _properties: dict[str, KernelProperty] = {}

@@ -38,10 +38,11 @@ def run(tmp_path, monkeypatch):
     def call(*arguments, proofs=(), tasks=(), devices=()):
         monkeypatch.setenv("KVPROOF_STORE", str(tmp_path / f"store{next(numbers)}"))
         found = [engines.FoundDevice(device, device.availability) for device in devices]
+        monkeypatch.setattr(engines, "planned_proofs", lambda *_: [(r.subject, r.property_name) for r in proofs])
         monkeypatch.setattr(
-            engines, "layout_statements", lambda: [SimpleNamespace(name=r.property_name) for r in proofs]
+            campaign, "statements_of", lambda _system: [SimpleNamespace(name=r.property_name) for r in proofs]
         )
-        monkeypatch.setattr(engines, "prove", lambda _subjects: iter(proofs))
+        monkeypatch.setattr(engines, "prove", lambda *_: iter(proofs))
         monkeypatch.setattr(engines, "find_devices", lambda _wanted: found)
         monkeypatch.setattr(engines, "fuzz_tasks", lambda *_, **__: list(tasks))
         monkeypatch.setattr(campaign, "run_tasks", in_this_process)
@@ -159,15 +160,17 @@ def test_a_prover_that_breaks_leaves_no_statement_unanswered(monkeypatch):
     from kvproof.harness.prove import campaign as prover
     from kvproof.models.deepseek_v4 import CONFIGS
 
-    def broken(_subjects, *, statements):
-        yield Result("v4-flash", statements[0], "prove", Verdict(Status.PASS), 0.1, 3)
+    planned = engines.planned_proofs([CONFIGS["v4-flash"]], ["row-space", "scratch"])
+
+    def broken(_subjects):
+        yield Result(*planned[0], "prove", Verdict(Status.PASS), 0.1, 3)
         raise MemoryError("solver")
 
     monkeypatch.setattr(prover, "prove", broken)
-    results = list(engines.prove([CONFIGS["v4-flash"]]))
-    names = [statement.name for statement in engines.layout_statements()]
-    assert sorted(r.property_name for r in results) == sorted(names)
-    assert [r.verdict.status for r in results] == [Status.PASS, *[Status.UNKNOWN] * (len(names) - 1)]
+    results = list(engines.prove([CONFIGS["v4-flash"]], ["row-space", "scratch"]))
+    assert [(r.subject, r.property_name) for r in results] == planned
+    assert {"v4-flash", "v4-pro-tp8", "v4.1-flash-tp2"} <= {r.subject for r in results}
+    assert [r.verdict.status for r in results] == [Status.PASS, *[Status.UNKNOWN] * (len(planned) - 1)]
 
 
 def test_the_seed_reaches_every_task_and_the_record(run):

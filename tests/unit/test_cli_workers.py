@@ -133,9 +133,13 @@ def test_a_later_turn_draws_other_cases():
 
 
 def test_real_tasks_run_in_another_process_and_the_same_seed_draws_the_same():
-    assert {task.subject for task in fuzz_tasks(real_configs(), [], any_layout=False)} == {"all configurations"}
+    mixed = fuzz_tasks(real_configs(), [], any_layout=False)
+    assert {task.subject for task in mixed} == {"all configurations", "every rank"}
     tasks = fuzz_tasks([CONFIGS["v4-flash"]], [], any_layout=True)
-    assert {task.subject for task in tasks} == {"v4-flash", "any layout"}
+    assert {task.subject for task in tasks} == {"v4-flash", "any layout", "every rank"}
+    schema = fuzz_tasks([CONFIGS["v4-flash"]], [], any_layout=False, systems=["schema"])
+    assert {task.subject for task in schema} == {"v4-flash"}
+    assert {task.property_name for task in schema} >= {"budget/reach", "page/records apart"}
     chosen = [task for task in tasks if task.property_name == "arena apart"]
     turn = Turn(60.0, 3)
     (_, first), (_, second) = [[(t.subject, t.run(turn)) for t in chosen] for _ in range(2)]

@@ -9,6 +9,7 @@ from kvproof.harness.cli.registry import command
 @command("prove")
 def prove(
     config: options.Configs = None,
+    system: options.System = None,
     kv: options.Kv = None,
     draft: options.Draft = None,
     draft_tokens: options.DraftTokens = None,
@@ -25,5 +26,5 @@ def prove(
     """
     from kvproof.harness.cli.execute import Choice, execute
 
-    choice = Choice(config, kv, draft, draft_tokens, block_size)
+    choice = Choice(config, kv, draft, draft_tokens, block_size, systems=system)
     execute(choice.plan("prove", proving=True, fuzzing=False), json_file=json_file, junit_file=junit_file)

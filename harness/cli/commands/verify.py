@@ -9,6 +9,7 @@ from kvproof.harness.cli.registry import command
 @command("verify")
 def verify(
     config: options.Configs = None,
+    system: options.System = None,
     device: options.Device = options.DEFAULT_DEVICE,
     budget: options.Budget = options.DEFAULT_BUDGET,
     seed: options.Seed = options.DEFAULT_SEED,
@@ -33,5 +34,5 @@ def verify(
     """
     from kvproof.harness.cli.execute import Choice, execute
 
-    choice = Choice(config, kv, draft, draft_tokens, block_size, device, budget, seed)
+    choice = Choice(config, kv, draft, draft_tokens, block_size, device, budget, seed, systems=system)
     execute(choice.plan("verify", proving=True, fuzzing=True), json_file=json_file, junit_file=junit_file)

@@ -118,5 +118,6 @@ register_property(
             },
         ),
         explain=explain,
+        system="schema",
     )
 )

@@ -115,5 +115,6 @@ register_property(
             },
         ),
         explain=explain,
+        system="schema",
     )
 )

@@ -131,5 +131,6 @@ register_property(
             },
         ),
         explain=explain,
+        system="scratch",
     )
 )
