@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kvproof.harness.cli.errors import UsageError
+from kvproof.harness.cli.subjects import LaunchOptions, load_subject
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.properties.statement import Statement, all_statements
 
@@ -62,3 +64,24 @@ def proof_subjects(systems: Sequence[str], configs: Sequence[ModelConfig]) -> li
         else:
             subjects += [config_subject(config, kind) for config in configs for kind in SYSTEMS[system]]
     return subjects
+
+
+def system_limits(system: str, name: str, launch: LaunchOptions) -> Callable[[Any], Iterator[Any]]:
+    """The search for a system's limits: of a configuration, or of a rank's share of a model family.
+
+    Raises:
+        UsageError: an unknown system or name.
+        LayoutError: a configuration that is no layout.
+    """
+    from kvproof.harness.prove.limits import config_limits
+    from kvproof.harness.prove.system_limits import schema_limits, scratch_limits
+    from kvproof.models.scratch import scratch_systems
+
+    (wanted,) = parse_systems([system])
+    if wanted == "scratch":
+        shares = scratch_systems()
+        if name not in shares:
+            raise UsageError(f"NAME is {name!r}; for --system scratch allowed: {', '.join(shares)}")
+        return partial(scratch_limits, shares[name])
+    model = load_subject(name, launch)
+    return partial(schema_limits if wanted == "schema" else config_limits, model)

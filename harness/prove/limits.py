@@ -59,7 +59,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class _Search:
+class Search:
     """Which way a claim holds, and where to look.
 
     Attributes:
@@ -150,9 +150,9 @@ def _ring_limits(config: ModelConfig, solvers: Solvers) -> Iterator[Limit]:
         return window_survives(choose, window, drafts, limit)
 
     need = window + drafts
-    search = _Search(ring, True, 1, 2 * need + 2, need)
+    search = Search(ring, True, 1, 2 * need + 2, need)
     name = f"ring positions for a window of {window} with {drafts} drafts"
-    yield _found(name, nothing, search, solvers, "positions", config.ring_slots)
+    yield search_limit(name, nothing, search, solvers, "positions", config.ring_slots)
     for state in state_rings(Pool(config, config.geometry(0, 0), config.state_layout())):
 
         def survives(_system: Any, choose: Chooser, limit: int, state: Any = state) -> Condition:
@@ -161,26 +161,29 @@ def _ring_limits(config: ModelConfig, solvers: Solvers) -> Iterator[Limit]:
             return state_writes_apart(choose, state.pooled, limit)
 
         need = state.pooled + max(drafts - 1, 0)
-        search = _Search(survives, True, 1, 2 * need + 4, need)
+        search = Search(survives, True, 1, 2 * need + 4, need)
         name = f"{state.field}: state ring for ratio {state.ratio}, {state.pooled} pooled, {drafts} drafts"
-        yield _found(name, nothing, search, solvers, "positions", state.ring)
+        yield search_limit(name, nothing, search, solvers, "positions", state.ring)
 
         def kept(_system: Any, choose: Chooser, limit: int, state: Any = state) -> Condition:
             return plan_keeps_enough(choose, state.pooled, limit)
 
-        search = _Search(kept, False, 0, 4 * state.pooled + 4, state.pooled - 1)
+        search = Search(kept, False, 0, 4 * state.pooled + 4, state.pooled - 1)
         name = f"{state.field}: drafts that the write plan of {state.pooled} rows survives"
-        yield _found(name, nothing, search, solvers, "drafts", drafts)
+        yield search_limit(name, nothing, search, solvers, "drafts", drafts)
 
 
 def _limit(
     name: str, subject: Subject, claim: Claim, guess: int, slack: int, solvers: Solvers, unit: str
 ) -> Limit:
     """A limit near a guess: the last plane rows may be ones that hold no whole slot, so it lies a little above."""
-    return _found(name, subject, _Search(claim, False, 0, guess + slack, guess), solvers, unit, None)
+    return search_limit(name, subject, Search(claim, False, 0, guess + slack, guess), solvers, unit, None)
 
 
-def _found(name: str, subject: Subject, search: _Search, solvers: Solvers, unit: str, has: int | None) -> Limit:
+def search_limit(
+    name: str, subject: Subject, search: Search, solvers: Solvers, unit: str, has: int | None
+) -> Limit:
+    """The last value that every solver proves, with the case that breaks the next one."""
     start = time.perf_counter()
     step = -1 if search.rising else 1
     try:
@@ -201,7 +204,7 @@ def _found(name: str, subject: Subject, search: _Search, solvers: Solvers, unit:
     return Limit(name, None, None, "", unit, has, Verdict(Status.UNKNOWN, reason), seconds)
 
 
-def _edge(subject: Subject, search: _Search, solvers: Solvers) -> int:
+def _edge(subject: Subject, search: Search, solvers: Solvers) -> int:
     """Where the claim changes: at the guess if that is right, else by halving, by the first solver's word."""
 
     def holds(value: int) -> bool:

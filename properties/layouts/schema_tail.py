@@ -34,6 +34,20 @@ def first_pooled(last: IndexValue, ratio: IndexValue, overlap: bool) -> IndexVal
     return maximum(group - ratio if overlap else group, 0)
 
 
+def tail_survives(
+    choose: Chooser, ratio: IndexValue, overlap: bool, drafts: IndexValue, size: IndexValue
+) -> Condition:
+    """A ring of ``size`` places holds what the step after any step pools and no longer has as input."""
+    first = choose.integer("first", 0, INT32_MAX, few=4 * ratio)
+    accepted = choose.integer("accepted", 0, drafts)
+    start = first + 1 + accepted
+    last = choose.integer("last", start, start + drafts)
+    position = choose.integer("position", first_pooled(last, ratio, overlap), start - 1)
+    choose.event("all drafts rejected", (accepted == 0) & (drafts >= 1))
+    choose.event("oldest", position == first_pooled(last, ratio, overlap))
+    return ring_holds(size, first + drafts, position)
+
+
 @statement(
     "tail/holds",
     "The tail holds every position that the next step's entries pool and that this step's input no longer has.",
@@ -43,18 +57,11 @@ def first_pooled(last: IndexValue, ratio: IndexValue, overlap: bool) -> IndexVal
 )
 def tail_holds(system: SchemaSystem, choose: Chooser, slip: int = 0) -> Condition:
     ratio, overlap, drafts = choose_sizes(system, choose)
-    first = choose.integer("first", 0, INT32_MAX, few=4 * ratio)
     prefill = choose.pick("step", ("decode", "prefill")) == "prefill"
-    # The last token of a prompt's chunk counts and nothing was written behind it.
-    written = first if prefill else first + drafts
-    accepted = 0 if prefill else choose.integer("accepted", 0, drafts)
-    start = first + 1 + accepted
-    last = choose.integer("last", start, start + drafts)
-    position = choose.integer("position", first_pooled(last, ratio, overlap), start - 1)
     choose.event("prefill", prefill)
-    choose.event("all drafts rejected", (accepted == 0) & (drafts >= 1))
-    choose.event("oldest", position == first_pooled(last, ratio, overlap))
-    return ring_holds(smallest_tail(ratio, overlap, 0 if prefill else drafts) - slip, written, position)
+    # The last token of a prompt's chunk counts and nothing was written behind it: as a step without drafts.
+    drafts = 0 if prefill else drafts
+    return tail_survives(choose, ratio, overlap, drafts, smallest_tail(ratio, overlap, drafts) - slip)
 
 
 @statement(
@@ -124,9 +131,14 @@ def window_holds(system: SchemaSystem, choose: Chooser, slip: int = 0) -> Condit
         window = choose.integer("window", 1, INT32_MAX, few=3)
         drafts = choose.integer("drafts", 0, INT32_MAX, few=2)
         slots = window + drafts
+    return window_survives(choose, window, drafts, slots - slip)
+
+
+def window_survives(choose: Chooser, window: IndexValue, drafts: IndexValue, size: IndexValue) -> Condition:
+    """A ring of ``size`` places holds the window of every token of a step whose tokens are all written before."""
     first = choose.integer("first", 0, INT32_MAX, few=window + 1)
     token = choose.integer("token", first, first + drafts)
     position = choose.integer("position", maximum(token - window + 1, 0), token)
     choose.event("first token of the step", token == first)
     choose.event("full window", token >= window - 1)
-    return ring_holds(slots - slip, first + drafts, position)
+    return ring_holds(size, first + drafts, position)

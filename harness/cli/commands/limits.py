@@ -16,9 +16,15 @@ def limits(
     config: Annotated[
         str,
         typer.Argument(
-            metavar="NAME|PATH", help="A real configuration, or a Hugging Face config.json (or its folder)."
+            metavar="NAME|PATH",
+            help="A real configuration, or a Hugging Face config.json (or its folder); for scratch a rank's share "
+            "of a family, such as v4-pro-tp8.",
         ),
     ],
+    system: Annotated[
+        str,
+        typer.Option("--system", metavar="NAME", help="row-space, schema or scratch. Default: row-space."),
+    ] = "row-space",
     kv: options.Kv = None,
     draft: options.Draft = None,
     draft_tokens: options.DraftTokens = None,
@@ -34,22 +40,24 @@ def limits(
     Examples:
       kvproof limits v4-flash
       kvproof limits v4-pro-dspark --kv bf16 --json
+      kvproof limits --system schema v4-pro-mtp1
+      kvproof limits --system scratch v4-pro-tp8
     """
-    from kvproof.harness.cli.subjects import launch_options, load_subject
+    from kvproof.harness.cli.subjects import launch_options
+    from kvproof.harness.cli.systems import system_limits
     from kvproof.harness.cli.terminal import output_console, progress_console
     from kvproof.harness.prove.discharge import Solvers
-    from kvproof.harness.prove.limits import config_limits
     from kvproof.harness.solve.backends import SOLVERS, backend
     from kvproof.reports.verdict import exit_status
 
-    model = load_subject(config, launch_options(kv, draft, draft_tokens, block_size))
+    search = system_limits(system, config, launch_options(kv, draft, draft_tokens, block_size))
     solvers = Solvers([backend(name) for name in SOLVERS])
     with progress_console().status("searching"):
-        found = list(config_limits(model, solvers))
+        found = list(search(solvers))
     if as_json:
         print(json.dumps([_facts(limit) for limit in found], indent=1))
     else:
-        _print(model.name, found, output_console())
+        _print(config, found, output_console())
     raise typer.Exit(exit_status([limit.verdict for limit in found]))
 
 
