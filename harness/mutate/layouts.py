@@ -42,10 +42,10 @@ class MutantLayouts:
     row_space: ModuleType
     deepseek_v4: ModuleType
 
-    def subject(self, name: str) -> Subject:
+    def subject(self, name: str, system: str = "row-space") -> Subject:
         """A real configuration by name, with the faulty layout, as something to prove statements of."""
         (config,) = (c for c in self.deepseek_v4.real_configs() if c.name == name)
-        return config_subject(config)
+        return config_subject(config, system)
 
     def geometry(self, **arguments: Any) -> Any:
         """A faulty layout of concrete sizes."""

@@ -48,12 +48,12 @@ class PlainDrawChooser(DrawChooser):
 
 def prove_mutant(mutant: MutantLayouts, statement: Statement, config: str, solver: str = "z3") -> StatementProof:
     """Try to prove a statement of a real configuration with the faulty layout."""
-    return prove_statement(mutant.subject(config), statement, Solvers([backend(solver)]))
+    return prove_statement(mutant.subject(config, statement.system), statement, Solvers([backend(solver)]))
 
 
 def counterexample_fails(mutant: MutantLayouts, statement: Statement, config: str, proof: StatementProof) -> bool:
     """Whether each finding of a failed proof fails on the concrete faulty layout; False if there is none."""
-    subject = mutant.subject(config)
+    subject = mutant.subject(config, statement.system)
     replays = [replay_case(subject, statement, finding.case) for finding in proof.findings]
     return bool(replays) and all(replay.outcome is Replayed.FAILS for replay in replays)
 

@@ -20,7 +20,8 @@ TWO_APART = "rows of different addresses must be two apart, or one further from 
 
 @statement(
     "window/window",
-    "Two window rows are one row only if class, layer, slot and ring position all agree.",
+    "Two window rows are one row only if class, layer, slot and ring position all agree; an entry holds dense "
+    "before HCA before CSA.",
     needs=Needs(100, {"same class": 30, "other class": 5, "same slot": 30, "past the first turn": 30}),
     twin=TWO_APART,
 )
@@ -40,12 +41,13 @@ def windows_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Condition:
         return implies(differ_by_at_most(a.row, b.row, slip), same)
     between = b.rows.entry_offset - a.rows.entry_offset - a.rows.entry_rows
     apart = implies(a.slot == b.slot, b.row - a.row > between + slip)
-    return negate(a.row == b.row) & apart
+    return negate(a.row == b.row) & apart & (between >= 0)
 
 
 @statement(
     "compress/compress",
-    "Two compressed rows are one row only if class, layer, block and row in the block all agree.",
+    "Two compressed rows are one row only if class, layer, block and row in the block all agree; an envelope "
+    "holds HCA before CSA.",
     needs=Needs(100, {"same class": 30, "other class": 5, "same block": 30}),
     twin=TWO_APART,
 )
@@ -63,7 +65,7 @@ def compressed_apart(space: RowSpace, choose: Chooser, slip: int = 0) -> Conditi
         return implies(differ_by_at_most(a.row, b.row, slip), same)
     between = b.rows.envelope_offset - a.rows.envelope_offset - a.rows.envelope_rows
     apart = implies(a.block == b.block, b.row - a.row > between + slip)
-    return negate(a.row == b.row) & apart
+    return negate(a.row == b.row) & apart & (between >= 0)
 
 
 @statement(

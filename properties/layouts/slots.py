@@ -75,7 +75,7 @@ def default_plane(space: UnifiedPoolGeometry, choose: Chooser, slip: int = 0) ->
     blocks = choose.integer("blocks", 0, space.num_blocks)
     choose.event("blocks", blocks > 0)
     fitted = choose.accepted(
-        lambda: UnifiedPoolGeometry(
+        lambda: type(space)(
             space.ratios,
             blocks,
             space.num_slots,
