@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Protocol
 
 from kvproof.harness.cli import engines
+from kvproof.harness.cli.proving import EVERYTHING_ANEW, ProofChoice
 from kvproof.harness.cli.systems import SYSTEMS, statements_of
 from kvproof.harness.cli.workers import run_tasks
 from kvproof.models.deepseek_v4 import ModelConfig
@@ -31,6 +32,7 @@ class Plan:
         device: "auto" or a device name.
         budget_seconds: time for the whole fuzz half.
         seed: seed of everything drawn.
+        proofs: how to prove.
     """
 
     command: tuple[str, ...]
@@ -42,6 +44,7 @@ class Plan:
     device: str = "auto"
     budget_seconds: float = 60.0
     seed: int = 0
+    proofs: ProofChoice = EVERYTHING_ANEW
 
 
 class Listener(Protocol):
@@ -90,7 +93,11 @@ class Campaign:
             tasks = engines.fuzz_tasks(
                 self.plan.subjects, self._devices, any_layout=self.plan.any_layout, systems=self.plan.systems
             )
-        planned = engines.planned_proofs(self.plan.subjects, self.plan.systems) if self.plan.proving else []
+        planned = (
+            engines.planned_proofs(self.plan.subjects, self.plan.systems, self.plan.proofs)
+            if self.plan.proving
+            else []
+        )
         absent = engines.absent_devices(self._devices)
         self.planned = len(planned) + len(tasks) + len(absent)
         listener.planned(self.planned)
@@ -107,7 +114,7 @@ class Campaign:
     ) -> Iterator[Result]:
         if self.plan.proving:
             listener.starting("proving")
-            yield from engines.prove(self.plan.subjects, self.plan.systems)
+            yield from engines.prove(self.plan.subjects, self.plan.systems, self.plan.proofs)
         yield from absent
         if tasks:
             listener.starting("fuzzing")

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from kvproof.harness.cli.errors import UsageError
+from kvproof.harness.cli.proving import EVERYTHING_ANEW, ProofChoice, run_proofs, theorem_pairs
 from kvproof.harness.cli.systems import EVERY_RANK, proof_subjects, statements_of, subject_names
 from kvproof.harness.devices.base import Availability, Device
 from kvproof.models.deepseek_v4 import ModelConfig
@@ -77,29 +78,32 @@ def find_devices(wanted: str) -> list[FoundDevice]:
     return [FoundDevice(device, device.probe()) for device in chosen]
 
 
-def planned_proofs(subjects: Sequence[ModelConfig], systems: Sequence[str]) -> list[tuple[str, str]]:
+def planned_proofs(
+    subjects: Sequence[ModelConfig], systems: Sequence[str], choice: ProofChoice = EVERYTHING_ANEW
+) -> list[tuple[str, str]]:
     """(subject, statement) of every proof, by name."""
-    return [
+    pairs = [
         (name, statement.name)
         for system in systems
         for name in subject_names(system, subjects)
         for statement in statements_of(system)
     ]
+    return [*pairs, *(theorem_pairs() if choice.theorems else [])]
 
 
-def prove(subjects: Sequence[ModelConfig], systems: Sequence[str]) -> Iterator[Result]:
+def prove(
+    subjects: Sequence[ModelConfig], systems: Sequence[str], choice: ProofChoice = EVERYTHING_ANEW
+) -> Iterator[Result]:
     """Prove every statement of each system for its subjects. What is missing or breaks becomes a verdict."""
-    from kvproof.harness.prove import campaign
-
     seen: set[tuple[str, str]] = set()
     begun = time.monotonic()
     try:
-        for result in campaign.prove(proof_subjects(systems, subjects)):
+        for result in run_proofs(proof_subjects(systems, subjects), choice):
             seen.add((result.subject, result.property_name))
             yield result
     except Exception as error:
         verdict = _verdict_of(error)
-        for subject, statement in planned_proofs(subjects, systems):
+        for subject, statement in planned_proofs(subjects, systems, choice):
             if (subject, statement) not in seen:
                 seconds = time.monotonic() - begun
                 begun += seconds
@@ -225,12 +229,14 @@ def fuzz_tasks(
     sources: dict[str, _Source] = (
         {s.name: (s,) for s in subjects} if one_by_one else {ALL_SUBJECTS: tuple(subjects)}
     )
+    # A schema follows from a configuration, a rank's share from a model family; only a row space can be any.
+    by_system = {"row-space": dict(sources), "schema": dict(sources), "scratch": {EVERY_RANK: (None,)}}
     if any_layout:
-        sources[ANY_LAYOUT] = (None,)
+        sources[ANY_LAYOUT] = by_system["row-space"][ANY_LAYOUT] = (None,)
     tasks = [
         FuzzTask(name, statement.name, "", statement.needs, partial(_fuzz_statement, statement.name, name, source))
         for system in systems
-        for name, source in (sources if system != "scratch" else {EVERY_RANK: (None,)}).items()
+        for name, source in by_system[system].items()
         for statement in statements_of(system)
     ]
     # A case on a device takes far longer than one of a statement, so a kernel has one task for all sources.

@@ -13,6 +13,7 @@ from kvproof.harness.cli.campaign import Campaign, Plan
 from kvproof.harness.cli.errors import UsageError
 from kvproof.harness.cli.main import INTERRUPTED
 from kvproof.harness.cli.progress import progress
+from kvproof.harness.cli.proving import ProofChoice
 from kvproof.harness.cli.subjects import launch_options, select_subjects
 from kvproof.harness.cli.summary import print_summary
 from kvproof.harness.cli.systems import parse_systems
@@ -57,7 +58,13 @@ class Choice:
             device=self.device or options.DEFAULT_DEVICE,
             budget_seconds=parse_budget(self.budget or options.DEFAULT_BUDGET),
             seed=parse_seed(self.seed or options.DEFAULT_SEED),
+            proofs=ProofChoice(theorems=self.theorems),
         )
+
+    @property
+    def theorems(self) -> bool:
+        """Whether layouts of every size are meant too: where no configuration is named."""
+        return not self.configs and "row-space" in parse_systems(self.systems)
 
     def _words(self) -> Iterator[str]:
         for name, value in vars(self).items():

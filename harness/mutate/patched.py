@@ -37,13 +37,16 @@ class Patch:
 
 
 @contextmanager
-def patched(copies: Sequence[str], patches: Sequence[Patch]) -> Iterator[Callable[[str], ModuleType]]:
+def patched(
+    copies: Sequence[str], patches: Sequence[Patch] = (), sources: Path | None = None
+) -> Iterator[Callable[[str], ModuleType]]:
     """Copies of modules, patched, under a package name of their own.
 
     Args:
         copies: modules or packages below ``kvproof`` ("models.row_space"). Their imports of each other lead to the
             copies, all other imports to the originals. What is patched has to be among them.
         patches: the changes.
+        sources: folder that holds models/ and the others, if not the ones in use: those of another revision.
 
     Yields:
         A function from a copied module's name below ``kvproof`` to the module.
@@ -54,7 +57,7 @@ def patched(copies: Sequence[str], patches: Sequence[Patch]) -> Iterator[Callabl
     alias = f"kvproof_patched_{next(_numbers)}"
     folder = Path(tempfile.mkdtemp(prefix="kvproof-"))
     try:
-        _copy(folder / alias, copies)
+        _copy(folder / alias, copies, sources)
         for patch in patches:
             _apply(folder / alias, patch)
         _redirect(folder / alias, alias, copies)
@@ -77,9 +80,11 @@ def _source(name: str) -> Path:
     return path.parent if path.name == "__init__.py" else path
 
 
-def _copy(root: Path, copies: Sequence[str]) -> None:
+def _copy(root: Path, copies: Sequence[str], sources: Path | None) -> None:
     for name in copies:
-        source = _source(name)
+        source = _source(name) if sources is None else sources.joinpath(*name.split("."))
+        if sources is not None and not source.is_dir():
+            source = source.with_suffix(".py")
         target = root.joinpath(*name.split("."))
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():

@@ -132,6 +132,9 @@ def prove_pair(subject: Subject, statement: Statement, solvers: Solvers, inputs:
     asked = solvers.asked
     proof = prove_statement(subject, statement, solvers)
     result = result_of(proof)
+    if result.verdict.passed:
+        by = " and ".join(f"{b.name} {b.version}" for b in solvers.backends)
+        result = replace(result, verdict=result.verdict.under(f"each obligation proved by {by}"))
     lines = obligation_lines(proof)
     record = ProofRecord(inputs, result.verdict.status.value, result.verdict.assumptions, lines)
     keys = {step.key for step in proof.steps}

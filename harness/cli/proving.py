@@ -1,0 +1,97 @@
+"""How a command proves: with which lock file, solvers and workers, and what it writes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from kvproof.models.deepseek_v4 import ModelConfig, real_configs
+from kvproof.reports.result import Result
+from kvproof.reports.verdict import Status, Verdict
+
+
+@dataclass(frozen=True)
+class ProofChoice:
+    """How to prove.
+
+    Attributes:
+        lock: the lock file; None proves everything anew and keeps nothing.
+        everything: ask again what the lock file has.
+        check: ask nothing; only tell whether the lock file proves everything as it is.
+        theorems: also prove for every size.
+        jobs: worker processes; 0 is one a core.
+    """
+
+    lock: Path | None = None
+    everything: bool = False
+    check: bool = False
+    theorems: bool = False
+    jobs: int = 0
+
+
+EVERYTHING_ANEW = ProofChoice()
+"""What verify does: no lock file, on all cores."""
+
+
+def default_lock(subjects: Sequence[ModelConfig]) -> Path:
+    """The repository's lock file in a checkout; for other configurations and elsewhere one of the user's own."""
+    served = {config.name: config for config in real_configs()}
+    in_repository = Path("proofs").is_dir() and all(served.get(s.name) == s for s in subjects)
+    return Path("proofs" if in_repository else ".kvproof") / "proofs.lock"
+
+
+def theorem_pairs() -> list[tuple[str, str]]:
+    """(subject, statement) of every proof for every size, by name."""
+    from kvproof.harness.prove.theorems import theorem_subjects
+
+    return [(subject.name, name) for subject in theorem_subjects() for name in subject.statements or ()]
+
+
+def run_proofs(subjects: Sequence[Any], choice: ProofChoice) -> Iterator[Result]:
+    """Prove every statement of each subject's system, or check the lock file.
+
+    Args:
+        subjects: :class:`~kvproof.harness.prove.subject.Subject` each.
+        choice: how.
+    """
+    from kvproof.harness.prove.campaign import pairs_of
+    from kvproof.harness.prove.certificates import Lock, save_lock
+    from kvproof.harness.prove.locked import Proved, Setting, default_jobs, prove_locked, stale, updated
+    from kvproof.harness.prove.theorems import theorem_subjects
+    from kvproof.harness.solve.backends import installed
+
+    pairs = pairs_of([*subjects, *(theorem_subjects() if choice.theorems else [])])
+    solvers = tuple(installed())
+    if not solvers:
+        missing = Verdict(Status.NOT_RUN, "no solver is installed; pip install z3-solver cvc5")
+        for subject, statement in pairs:
+            yield Result(subject.name, statement.name, "prove", missing, 0.0)
+        return
+    setting = Setting(solvers=solvers, jobs=choice.jobs or default_jobs(), everything=choice.everything)
+    lock = Lock() if choice.lock is None else believed_lock(choice.lock)
+    if choice.check:
+        yield from stale(pairs, lock, setting)
+        return
+    done: list[Proved] = []
+    try:
+        for proved in prove_locked(pairs, lock, setting):
+            done.append(proved)
+            yield proved.result
+    finally:
+        if choice.lock is not None and any(item.asked for item in done):
+            save_lock(choice.lock, updated(lock, setting.versions(), done))
+
+
+def believed_lock(path: Path) -> Any:
+    """The lock file's contents; nothing of one that is damaged, which is said."""
+    from kvproof.harness.prove.certificates import Lock, LockError, load_lock
+
+    try:
+        return load_lock(path)
+    except LockError as error:
+        typer.echo(f"kvproof: {error}; starting afresh", err=True)
+        return Lock()
