@@ -64,7 +64,11 @@ class FoundDevice:
 
 
 def find_devices(wanted: str) -> list[FoundDevice]:
-    """The devices of a ``--device`` value: all known ones for "auto", else the one of that name.
+    """The devices of a ``--device`` value.
+
+    "all" means every known device. "auto" leaves the interpreter out where the same machine can run the compiled
+    IR: the interpreter takes several times as long over a case, and says less, since it does not compute as a
+    GPU does.
 
     Raises:
         UsageError: no device has that name.
@@ -72,10 +76,14 @@ def find_devices(wanted: str) -> list[FoundDevice]:
     from kvproof.harness.devices.registry import all_devices
 
     known = {device.name: device for device in all_devices()}
-    if wanted != "auto" and wanted not in known:
-        raise UsageError(f"--device is {wanted!r}; allowed: auto, {', '.join(known)}")
-    chosen = known.values() if wanted == "auto" else [known[wanted]]
-    return [FoundDevice(device, device.probe()) for device in chosen]
+    if wanted in known:
+        return [FoundDevice(known[wanted], known[wanted].probe())]
+    if wanted not in {"auto", "all"}:
+        raise UsageError(f"--device is {wanted!r}; allowed: auto, all, {', '.join(known)}")
+    found = {name: FoundDevice(device, device.probe()) for name, device in known.items()}
+    if wanted == "auto" and found["ir"].availability.available:
+        del found["interpret"]
+    return list(found.values())
 
 
 def planned_proofs(

@@ -52,7 +52,8 @@ Device = Annotated[
     typer.Option(
         "--device",
         metavar="NAME",
-        help="Where kernels run: auto (every device that is here), interpret, ir, cuda or hip.",
+        help="Where kernels run: cuda, hip, ir (their compiled IR, no GPU needed), interpret (Triton's interpreter, "
+        "slow), all, or auto: all but interpret, which stands in where ir cannot run.",
     ),
 ]
 Budget = Annotated[
@@ -71,6 +72,6 @@ JunitFile = Annotated[
     str | None, typer.Option("--junit", metavar="FILE", help="Also write the results to FILE as JUnit XML.")
 ]
 
-DEFAULT_BUDGET = "90s"
+DEFAULT_BUDGET = "60s"
 DEFAULT_SEED = "0"
 DEFAULT_DEVICE = "auto"

@@ -82,7 +82,8 @@ def run_proofs(subjects: Sequence[Any], choice: ProofChoice) -> Iterator[Result]
             done.append(proved)
             yield proved.result
     finally:
-        if choice.lock is not None and any(item.asked for item in done):
+        known = {id(record) for record in lock.proofs.values()}
+        if choice.lock is not None and any(id(item.record) not in known for item in done):
             save_lock(choice.lock, updated(lock, setting.versions(), done))
 
 

@@ -126,6 +126,23 @@ def test_an_absent_device_is_not_run_and_printed(run, capsys):
     assert record.devices[0].detail == "no CUDA GPU found"
 
 
+def test_auto_leaves_the_interpreter_out_where_the_compiled_ir_runs(monkeypatch):
+    from kvproof.harness.devices import registry
+
+    def chosen(wanted, *, ir):
+        devices = [SimpleNamespace(name=name) for name in ("cuda", "hip", "ir", "interpret")]
+        for device in devices:
+            here = Availability(device.name == "interpret" or (device.name == "ir" and ir), "")
+            device.probe = lambda here=here: here
+        monkeypatch.setattr(registry, "all_devices", lambda: devices)
+        return [found.name for found in engines.find_devices(wanted)]
+
+    assert chosen("auto", ir=True) == ["cuda", "hip", "ir"]
+    assert chosen("auto", ir=False) == ["cuda", "hip", "ir", "interpret"]
+    assert chosen("all", ir=True) == ["cuda", "hip", "ir", "interpret"]
+    assert chosen("interpret", ir=True) == ["interpret"]
+
+
 def test_an_interrupt_prints_what_was_checked_and_does_not_pass(run, capsys):
     def interrupt(_turn):
         raise KeyboardInterrupt

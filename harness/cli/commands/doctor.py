@@ -29,7 +29,7 @@ def doctor() -> None:
         if not found:
             missing.append(f"{package} (for {needed_for}): {engines.INSTALL_HINTS[package]}")
     absent: list[str] = []
-    for device in engines.find_devices("auto"):
+    for device in engines.find_devices("all"):
         here = device.availability.available
         print(f"device     {device.name}: {'yes' if here else 'no'}, {device.availability.detail}")
         if not here:
