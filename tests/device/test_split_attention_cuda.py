@@ -19,9 +19,10 @@ from kvproof.kernels.split_attention.launch import (  # noqa: E402
 from kvproof.kernels.split_attention.spec import allowed_error, attend  # noqa: E402
 from kvproof.models.scratch import ScratchPlan, dims  # noqa: E402
 
-pytestmark = pytest.mark.skipif(
-    not torch.cuda.is_available() or torch.version.hip is not None, reason="needs a CUDA GPU"
-)
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available() or torch.version.hip is not None, reason="needs a CUDA GPU"),
+]
 
 
 def inputs(family: str, tp: int, topk: int, tokens: int, seed: int) -> dict[str, Any]:

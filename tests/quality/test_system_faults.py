@@ -1,4 +1,4 @@
-"""Faults planted in the cache schema and in the scratch plans: the prover refutes each with a case that replays."""
+"""Faults planted in the cache schema and the scratch plans: the prover refutes each by a case that replays."""
 
 from __future__ import annotations
 

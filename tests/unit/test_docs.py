@@ -9,7 +9,14 @@ from kvproof.harness.cli.main import main
 from kvproof.harness.cli.registry import all_commands
 from kvproof.kernels.registry import all_kernels
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/reports.md")
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/reports.md",
+    "docs/schema.md",
+    "docs/scratch.md",
+)
 
 
 def _section(text: str, name: str) -> str:
