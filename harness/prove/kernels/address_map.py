@@ -1,0 +1,321 @@
+"""The address map: every access is to a cell that the contract names, and every cell to be written is.
+
+The contract names cells by indices of its own (a sequence, a token); the kernel by programs, lanes and
+iterations. For each access the contract's indices are found from the elements that both speak of, or by
+solving for a coordinate; for each cell the program that reaches it by solving the other way round. What is
+found that way is then shown, so a wrong guess can only cost a PASS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from kvproof.harness.prove.kernels.arguments import Formula
+from kvproof.harness.prove.kernels.collect import Access, lane_bounds
+from kvproof.harness.prove.kernels.properties import STATUS, Checked, Found, Property, element_offset, view_of
+from kvproof.harness.prove.kernels.questions import Questions
+from kvproof.harness.prove.kernels.replacing import replaced
+from kvproof.harness.prove.kernels.solving import solve
+from kvproof.harness.prove.kernels.views import View
+from kvproof.harness.solve.query import Outcome
+from kvproof.harness.solve.term import (
+    Term,
+    add,
+    and_,
+    eq,
+    integer,
+    le,
+    linear,
+    lt,
+    neg,
+    or_,
+    scale,
+    sub,
+    variable,
+    walk,
+)
+from kvproof.harness.symbolic.execution import UnsupportedError
+from kvproof.harness.symbolic.values import condition_term, index_term, simplest
+from kvproof.models.contract import Access as Declared
+from kvproof.reports.verdict import Status
+
+MOST_TRIES = 60
+"""Choices of indices tried for one access."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A contract's access at some indices.
+
+    Attributes:
+        declared: the access.
+        indices: a term for each of its indices.
+        holds: the indices are in range, and the element is live.
+        cell: its leading coordinates.
+    """
+
+    declared: Declared
+    indices: tuple[Term, ...]
+    holds: Term
+    cell: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An access of the kernel with the contract's name for it."""
+
+    questions: Questions
+    access: Access
+    coordinates: tuple[Term, ...]
+    name: Named
+
+
+def named(questions: Questions, declared: Declared, indices: Sequence[Term]) -> Named:
+    """The contract's access at these indices.
+
+    Raises:
+        UnsupportedError: the contract cannot be evaluated on symbolic values.
+    """
+    a: Any = questions.setting.arguments
+    values = [simplest(i) for i in indices]
+    conditions: list[Term] = []
+    with Formula().active():
+        for place, index in enumerate(declared.over):
+            low, stop = (index_term(b(a, *values[:place])) for b in (index.low, index.stop))
+            conditions += [le(low, indices[place]), lt(indices[place], stop)]
+        conditions.append(condition_term(declared.when(a, *values)))
+        cell = tuple(index_term(part) for part in declared.cell(a, *values))
+    return Named(declared, tuple(indices), and_(*conditions), cell)
+
+
+# ---- from the kernel to the contract --------------------------------------------------
+
+
+def place(
+    questions: Questions, checked: Checked, access: Access, declared: Sequence[Declared]
+) -> tuple[Placed | None, Found]:
+    """The contract's name of an access's cell, and whether it has one."""
+    where = access.operation.location
+    view = view_of(questions, access)
+    coordinates = None if view is None else _contract_coordinates(questions, checked, access, view)
+    if view is None or coordinates is None:
+        why = access.problem or "a view of another shape than the contract's tensor"
+        return None, Found(Property.ADDRESS_MAP, Status.UNSUPPORTED, why, where)
+    given = questions.made(access)
+    last: Found | None = None
+    tries = 0
+    for one in declared:
+        for indices in _choices(questions, one, access, coordinates):
+            tries += 1
+            if tries > MOST_TRIES:
+                break
+            name = named(questions, one, indices)
+            goal = and_(name.holds, *(eq(x, y) for x, y in zip(name.cell, coordinates, strict=False)))
+            answer = questions.ask(given, goal)
+            words = f"{view.tensor}: every {access.kind} is to {one.words}"
+            last = Found(
+                Property.ADDRESS_MAP,
+                STATUS[answer.outcome],
+                words,
+                where,
+                None,
+                tuple(given),
+                goal,
+                answer,
+                view.tensor,
+            )
+            if answer.outcome is Outcome.UNSAT:
+                return Placed(questions, access, coordinates, name), last
+    if last is None:
+        words = f"{view.tensor}: no index of the contract is recognised in this {access.kind}"
+        return None, Found(Property.ADDRESS_MAP, Status.UNKNOWN, words, where, buffer=view.tensor)
+    return None, last
+
+
+def _contract_coordinates(
+    questions: Questions, checked: Checked, access: Access, view: View
+) -> tuple[Term, ...] | None:
+    """The access's coordinates in the contract's tensor; the last one may count elements of another type."""
+    own = questions.setting.view(view.tensor)
+    coordinates = checked.coordinates[id(access)]
+    if view.same or own is None:
+        return coordinates if view.same else None
+    if len(own.shape) == 1 and own.contiguous and view.item % own.item == 0:
+        # Another type's view of a buffer: the contract counts the buffer's own elements.
+        offset = element_offset(access, view)
+        return None if offset is None else (scale(view.item // own.item, add(view.start, offset)),)
+    rows = [
+        (a is b, scale(view.item, c) is scale(own.item, d))
+        for a, b, c, d in zip(view.shape[:-1], own.shape[:-1], view.strides[:-1], own.strides[:-1], strict=False)
+    ]
+    same_rows = len(view.shape) == len(own.shape) and all(a and b for a, b in rows)
+    return coordinates if same_rows and view.start is integer(0) else None
+
+
+def _choices(
+    questions: Questions, declared: Declared, access: Access, coordinates: Sequence[Term]
+) -> Iterator[tuple[Term, ...]]:
+    """Indices that may name the access, likeliest first."""
+    fresh = [variable(f"name {number}") for number in range(len(declared.over))]
+    pattern = named(questions, declared, fresh)
+    terms = [*access.path, access.mask, *coordinates]
+    elements = [t for t in walk(*terms) if t.op == "app"]
+    options: list[dict[Term, None]] = [{} for _ in fresh]
+    for template in walk(pattern.holds, *pattern.cell):
+        if template.op != "app":
+            continue
+        for number, argument in enumerate(template.args):
+            shift, atoms = linear(argument)
+            index = next((i for i in fresh if atoms == {i: 1}), None)
+            if index is not None:
+                for element in elements:
+                    if element.payload == template.payload and len(element.args) > number:
+                        options[fresh.index(index)][sub(element.args[number], integer(shift))] = None
+    program = questions.first.program
+    for number, index in enumerate(fresh):
+        if index in pattern.cell:
+            # The cell says the index itself: nothing else can be right.
+            options[number] = {coordinates[pattern.cell.index(index)]: None}
+        elif not options[number]:
+            options[number] = dict.fromkeys(program.ids) if len(fresh) == 1 else {}
+    yield from _completed(fresh, options, pattern, coordinates, program.ids)
+
+
+def _completed(
+    fresh: Sequence[Term],
+    options: Sequence[dict[Term, None]],
+    pattern: Named,
+    coordinates: Sequence[Term],
+    programs: Sequence[Term],
+) -> Iterator[tuple[Term, ...]]:
+    """Choices of the options; an index without any is what makes the cell right, or a program's id."""
+    known = [list(o) or [None] for o in options]
+    for choice in product(*known):
+        chosen = {i: c for i, c in zip(fresh, choice, strict=True) if c is not None}
+        for cell, coordinate in zip(pattern.cell, coordinates, strict=False):
+            open_ones = [i for i in fresh if i not in chosen]
+            left = replaced([cell], chosen)[0]
+            atoms = linear(left)[1]
+            for index in open_ones:
+                if abs(atoms.get(index, 0)) == 1 and not any(
+                    o in set(walk(left)) for o in open_ones if o is not index
+                ):
+                    rest = sub(coordinate, replaced([left], {index: integer(0)})[0])
+                    chosen[index] = rest if atoms[index] == 1 else neg(rest)
+        open_ones = [i for i in fresh if i not in chosen]
+        for ids in product(*([*programs] for _ in open_ones)):
+            whole = {**chosen, **dict(zip(open_ones, ids, strict=True))}
+            yield tuple(replaced([whole[i]], whole)[0] for i in fresh)
+
+
+# ---- from the contract to the kernel --------------------------------------------------
+
+
+def reached(declared: Declared, placed: Sequence[Placed]) -> Found:
+    """Whether every cell that the contract says is written is written by some program.
+
+    Several stores may share the cells between them: tiles of a row.
+    """
+    words = f"{declared.buffer}: all of {declared.words}"
+    where = placed[0].access.operation.location
+    asked = placed[0].questions
+    fresh = [asked.scope.fresh(f"index {i.name}", None, None) for i in declared.over]
+    name = named(asked, declared, fresh)
+    view = view_of(asked, placed[0].access)
+    assert view is not None  # it was placed
+    columns = [asked.scope.fresh(f"column {axis}", None, None) for axis in range(len(view.shape) - len(name.cell))]
+    given = [name.holds]
+    for column, extent in zip(columns, view.shape[len(name.cell) :], strict=True):
+        given += [le(integer(0), column), lt(column, extent)]
+    goals = [goal for one in placed if (goal := _goal(one, fresh, columns, name)) is not None]
+    if not goals:
+        return Found(Property.ADDRESS_MAP, Status.UNKNOWN, f"{words}: no program is seen to", where)
+    goal = or_(*goals)
+    answer = asked.ask(given, goal)
+    status = STATUS[answer.outcome]
+    if status is Status.FAIL and len(goals) < len(placed):
+        status = Status.UNKNOWN
+    return Found(Property.ADDRESS_MAP, status, words, where, None, tuple(given), goal, answer, declared.buffer)
+
+
+def _goal(one: Placed, fresh: Sequence[Term], columns: Sequence[Term], name: Named) -> Term | None:
+    """That the program and lane solved for make the access, at the cell."""
+    program = one.questions.first.program
+    unknowns = [u for u in (*program.ids, *one.access.lanes, *one.access.iterations) if u.op == "var"]
+    equations = list(zip(one.name.indices, fresh, strict=True))
+    equations += list(zip(one.coordinates[len(name.cell) :], columns, strict=True))
+    sizes: dict[Term, Term] = {}
+    for lane, extent in zip(one.access.lanes, one.access.operation.operands[0].type.shape, strict=True):
+        sizes[lane] = integer(extent)
+    for number, size in zip(program.ids, one.questions.launch.grid, strict=True):
+        sizes[number] = size
+    found = solve(equations, unknowns, sizes.get)
+    if found is None:
+        return None
+    conditions: list[Term] = [*lane_bounds(one.access), *one.access.path, one.access.mask]
+    for number, size in zip(program.ids, one.questions.launch.grid, strict=True):
+        conditions += [le(integer(0), number), lt(number, size)]
+    conditions += [le(integer(0), iteration) for iteration in one.access.iterations]
+    conditions += [eq(x, y) for x, y in zip(one.coordinates, (*name.cell, *columns), strict=True)]
+    return and_(*replaced(conditions, found))
+
+
+# ---- both ---------------------------------------------------------------------------------
+
+
+def address_map(all_questions: Sequence[tuple[Questions, Checked]]) -> Iterator[Found]:
+    """Both directions, for every tensor whose accesses the contract names.
+
+    Args:
+        all_questions: of each launch of the entry point, with its accesses' coordinates.
+    """
+    setting = all_questions[0][0].setting
+    for buffer in dict.fromkeys(a.buffer for a in setting.contract.accesses):
+        for kinds, modes in ((("store", "atomic"), ("must", "may")), (("load",), ("read",))):
+            declared = [a for a in setting.contract.accesses if a.buffer == buffer and a.mode in modes]
+            try:
+                yield from _of_buffer(all_questions, buffer, kinds, declared)
+            except UnsupportedError as problem:
+                where = all_questions[0][0].module.entry.location
+                yield Found(Property.ADDRESS_MAP, Status.UNSUPPORTED, f"{buffer}: {problem}", where)
+
+
+def _of_buffer(
+    all_questions: Sequence[tuple[Questions, Checked]], buffer: str, kinds: Sequence[str], declared: list[Declared]
+) -> Iterator[Found]:
+    placed: list[Placed] = []
+    complete = True
+    for questions, checked in all_questions:
+        for access in questions.first.accesses:
+            view = view_of(questions, access)
+            if access.kind not in kinds or view is None or view.tensor != buffer:
+                continue
+            if not declared:
+                if access.kind != "load":
+                    words = f"{buffer}: the contract names no write to it"
+                    yield Found(Property.ADDRESS_MAP, Status.FAIL, words, access.operation.location, buffer=buffer)
+                continue
+            found, result = place(questions, checked, access, declared)
+            complete &= found is not None
+            if found is not None:
+                placed.append(found)
+            yield result
+    for one in declared:
+        own = [p for p in placed if p.name.declared is one]
+        if one.mode != "must" or not _over_anything(all_questions[0][0], one):
+            continue
+        if own:
+            yield reached(one, own)
+        elif complete:
+            where = all_questions[0][0].module.entry.location
+            words = f"{buffer}: nothing accesses {one.words}"
+            yield Found(Property.ADDRESS_MAP, Status.FAIL, words, where, buffer=buffer)
+
+
+def _over_anything(questions: Questions, declared: Declared) -> bool:
+    """Whether the contract's set can be non-empty here: a class that is absent has no cells."""
+    fresh = [variable(f"name {number}") for number in range(len(declared.over))]
+    return questions.possible([named(questions, declared, fresh).holds]).outcome is not Outcome.UNSAT

@@ -1,0 +1,181 @@
+"""Checking an entry point's launches: every property of each, as verdicts with places in the source."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kvproof.harness.ir.compile import CompileError, compile_ttir
+from kvproof.harness.ir.reader import Module, ReadError, read_module
+from kvproof.harness.ir.target import Target
+from kvproof.harness.prove.kernels.address_map import address_map
+from kvproof.harness.prove.kernels.ask import Asker
+from kvproof.harness.prove.kernels.launch import Launch, Setting
+from kvproof.harness.prove.kernels.limits import Limit, limit_of
+from kvproof.harness.prove.kernels.properties import (
+    Checked,
+    Found,
+    Property,
+    in_bounds,
+    no_sentinel,
+    no_wrap,
+    one_writer,
+)
+from kvproof.harness.prove.kernels.questions import Questions
+from kvproof.harness.prove.kernels.values import Unmodelled
+from kvproof.harness.solve.query import Outcome
+from kvproof.reports.verdict import Status, Verdict, combine
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One thing that is not as it should be.
+
+    Attributes:
+        found: the question and its answer.
+        questions: the launch that it is about.
+        limit: up to which size it does hold.
+    """
+
+    found: Found
+    questions: Questions | None
+    limit: Limit | None = None
+
+
+@dataclass
+class PropertyResult:
+    """One property of an entry point for one target.
+
+    Attributes:
+        property: the property.
+        verdict: what was found.
+        questions: how many were asked.
+        seconds: how long it took.
+        failures: what is not PASS.
+    """
+
+    property: Property
+    verdict: Verdict
+    questions: int
+    seconds: float
+    failures: list[Failure] = field(default_factory=list[Failure])
+
+
+def check(setting: Setting, target: Target, asker: Asker | None = None) -> list[PropertyResult]:
+    """Check every launch of a setting for one target.
+
+    Args:
+        setting: the entry point's setting.
+        target: the GPU to compile for.
+        asker: the solver; z3 by default.
+    """
+    asker = asker or Asker()
+    try:
+        modules = [read_module(compile_ttir(la.kernel, la.signature, target).text) for la in setting.launches]
+    except (CompileError, ReadError) as error:
+        return [_unsupported(p, str(error)) for p in Property]
+    return check_modules(setting, list(zip(setting.launches, modules, strict=True)), asker)
+
+
+def check_modules(
+    setting: Setting,
+    launches: Sequence[tuple[Launch, Module]],
+    asker: Asker,
+    identical: frozenset[str] = frozenset(),
+) -> list[PropertyResult]:
+    """Check launches whose IR has been read.
+
+    Args:
+        setting: the entry point's setting.
+        launches: each launch with its IR.
+        asker: the solver.
+        identical: tensors of which several may write one cell as long as they write the same.
+    """
+    try:
+        asked = [(Questions(setting, launch, module, asker), Checked()) for launch, module in launches]
+    except Unmodelled as problem:
+        return [_unsupported(p, str(problem)) for p in Property]
+    results: list[PropertyResult] = []
+    each: Sequence[tuple[Property, Callable[[Questions, Checked], Iterator[Found]]]] = (
+        (Property.IN_BOUNDS, in_bounds),
+        (Property.NO_SENTINEL, no_sentinel),
+        (Property.NO_WRAP, no_wrap),
+        (Property.ONE_WRITER, lambda q, c: one_writer(q, c, identical)),
+    )
+    for name, function in each:
+        start, before = time.perf_counter(), asker.asked
+        found = [(f, questions) for questions, checked in asked for f in _with_gaps(questions, function, checked)]
+        results.append(_summed(setting, name, found, asker.asked - before, time.perf_counter() - start))
+    start, before = time.perf_counter(), asker.asked
+    mapped: list[tuple[Found, Questions]] = [(f, asked[0][0]) for f in address_map(asked)]
+    results.append(
+        _summed(setting, Property.ADDRESS_MAP, mapped, asker.asked - before, time.perf_counter() - start)
+    )
+    vacuous = _vacuous(asked)
+    if vacuous:
+        return [_unsupported(r.property, vacuous) for r in results]
+    return results
+
+
+def _with_gaps(
+    questions: Questions, function: Callable[[Questions, Checked], Iterator[Found]], checked: Checked
+) -> Iterator[Found]:
+    yield from function(questions, checked)
+    for problem in questions.first.problems:
+        if not problem.startswith("a branch on"):
+            yield Found(Property.IN_BOUNDS, Status.UNSUPPORTED, problem, questions.module.entry.location)
+
+
+def _vacuous(asked: Sequence[tuple[Questions, Checked]]) -> str:
+    """Why nothing was shown, if the guarantees allow no access at all."""
+    for questions, _ in asked:
+        stores = [a for a in questions.first.accesses if a.kind != "load" and a.pointer is not None]
+        outcomes = [questions.possible(questions.made(a)).outcome for a in stores]
+        if stores and all(o is Outcome.UNSAT for o in outcomes):
+            return "no store is ever made under the contract: its clauses contradict each other or the launch"
+    return ""
+
+
+def _unsupported(name: Property, reason: str) -> PropertyResult:
+    return PropertyResult(name, Verdict(Status.UNSUPPORTED, reason), 0, 0.0)
+
+
+def _summed(
+    setting: Setting, name: Property, found: Sequence[tuple[Found, Questions]], asked: int, seconds: float
+) -> PropertyResult:
+    verdicts: list[Verdict] = []
+    failures: list[Failure] = []
+    for one, questions in found:
+        if one.status is Status.PASS:
+            verdicts.append(Verdict(Status.PASS))
+            continue
+        limit = limit_of(questions, one) if name is Property.NO_WRAP and one.status is Status.FAIL else None
+        if limit is not None and limit.is_whole_range:
+            verdicts.append(Verdict(Status.PASS, bounds=(str(limit),)))
+            continue
+        status = one.status
+        if status is Status.FAIL and questions.launch.loose:
+            # The counterexample may rest on a number that no launch has.
+            status = Status.UNKNOWN
+        words = f"{one.words}, at {one.location}" + (f" and {one.other}" if one.other else "")
+        words = f"{words}; {limit}" if limit is not None else words
+        if one.answer is not None and one.answer.outcome is Outcome.UNKNOWN:
+            words = f"{words}: {one.answer.reason}"
+        verdicts.append(Verdict(status, words))
+        failures.append(Failure(one, questions, limit))
+    whole = combine(verdicts) if verdicts else Verdict(Status.PASS)
+    skipped = [f"clause {n!r} is not used: {why}" for _, q in found[:1] for n, why in q.clauses.skipped.items()]
+    rising = [
+        f"{r.function} never falls (induction over clause {r.clause!r})"
+        for _, q in found[:1]
+        for r in q.clauses.derived
+    ]
+    fixed = [f"{n} = {v}" for n, v in setting.fixed.items()]
+    whole = Verdict(
+        whole.status,
+        whole.reason,
+        tuple(dict.fromkeys((*whole.assumptions, *setting.assumptions, *skipped, *rising))),
+        tuple(dict.fromkeys((*whole.bounds, *fixed))),
+    )
+    return PropertyResult(name, whole, asked, seconds, failures)

@@ -1,0 +1,236 @@
+"""The memory accesses of one program: where, under what conditions, at which lane, and what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kvproof.harness.ir.reader import Block, Operation, Region, Value
+from kvproof.harness.prove.kernels import loops
+from kvproof.harness.prove.kernels.program import Coordinates, Program
+from kvproof.harness.prove.kernels.values import Demand, Key, Pointer, Unmodelled
+from kvproof.harness.solve.term import FALSE, TRUE, Term, and_, integer, ite, le, lt, not_, or_
+
+LOADS = ("tt.load",)
+STORES = ("tt.store",)
+ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas")
+
+
+@dataclass(frozen=True)
+class Access:
+    """One load, store or atomic of one lane of one program.
+
+    Attributes:
+        operation: the operation.
+        kind: "load", "store" or "atomic".
+        pointer: where; None if that is outside the model.
+        mask: whether this lane takes part.
+        path: conditions of the branches and loops around it.
+        lanes: the lane's coordinates.
+        iterations: the iterations of the loops around it.
+        keys: the values that address and mask rest on, each with the guard under which they do.
+        value: what is stored, if that is an integer that is modelled.
+        problem: why it is outside the model, if it is.
+    """
+
+    operation: Operation
+    kind: str
+    pointer: Pointer | None
+    mask: Term
+    path: tuple[Term, ...]
+    lanes: Coordinates
+    iterations: tuple[Term, ...]
+    keys: tuple[tuple[Key, Term], ...]
+    value: Term | None = None
+    problem: str = ""
+
+    @property
+    def condition(self) -> Term:
+        """Whether the access is made."""
+        return and_(*self.path, self.mask)
+
+
+@dataclass
+class Collected:
+    """What one program does.
+
+    Attributes:
+        program: the program.
+        accesses: every access, in order.
+        branches: conditions of branches with the path to them; their demands hold for all programs.
+        problems: what cannot be followed, such as a branch on a value outside the model.
+    """
+
+    program: Program
+    accesses: list[Access] = field(default_factory=list[Access])
+    branches: list[tuple[Key, Term, Operation]] = field(default_factory=list[tuple[Key, Term, Operation]])
+    problems: list[str] = field(default_factory=list[str])
+
+    def demands(self, access: Access) -> list[tuple[Demand, Term]]:
+        """What an access's address and mask demand, each with its guard."""
+        found: dict[tuple[Demand, Term], None] = {}
+        for key, guard in access.keys:
+            for demand, under in self.program.demands(key, guard):
+                found[demand, under] = None
+        return list(found)
+
+
+def collect(program: Program) -> Collected:
+    """Follow a program through its branches and loops."""
+    collected = Collected(program)
+    _region(collected, program.scope.function.body, ())
+    return collected
+
+
+def _region(collected: Collected, region: Region, path: tuple[Term, ...]) -> None:
+    blocks = region.blocks
+    if len(blocks) == 1:
+        _block(collected, blocks[0], path)
+        return
+    entered: list[Term] = [TRUE] + [FALSE] * (len(blocks) - 1)
+    given: list[list[tuple[Term, Sequence[Value]]]] = [[] for _ in blocks]
+    for at in _order(blocks):
+        block = blocks[at]
+        if at:
+            _give(collected.program, block, given[at])
+        here = (*path, *((entered[at],) if entered[at] is not TRUE else ()))
+        if entered[at] is FALSE:
+            continue
+        _block(collected, block, here)
+        last = block.operations[-1]
+        for way, successor in zip(_ways(collected, last, here), last.successors, strict=True):
+            taken = and_(entered[at], way)
+            entered[successor.block] = or_(entered[successor.block], taken)
+            given[successor.block].append((taken, successor.operands))
+
+
+def _order(blocks: Sequence[Block]) -> list[int]:
+    """Blocks so that each comes after those that branch to it.
+
+    Raises:
+        Unmodelled: a loop of branches.
+    """
+    order: list[int] = []
+    state = [0] * len(blocks)
+
+    def visit(at: int) -> None:
+        if state[at] == 1:
+            raise Unmodelled("a loop of branches", blocks[at].operations[-1])
+        if state[at] == 0:
+            state[at] = 1
+            for successor in blocks[at].operations[-1].successors:
+                visit(successor.block)
+            state[at] = 2
+            order.insert(0, at)
+
+    visit(0)
+    return order
+
+
+def _ways(collected: Collected, last: Operation, path: tuple[Term, ...]) -> list[Term]:
+    if last.name != "cf.cond_br":
+        return [TRUE] * len(last.successors)
+    condition = _condition(collected, last.operands[0], last, path)
+    return [condition, not_(condition)]
+
+
+def _condition(collected: Collected, value: Value, operation: Operation, path: tuple[Term, ...]) -> Term:
+    """The term of a branch's condition; some condition if it is outside the model."""
+    program = collected.program
+    try:
+        condition = program.term(value)
+        collected.branches.append(((value.number, ()), and_(*path), operation))
+    except Unmodelled as problem:
+        # Either way may be taken: what is shown then holds for both.
+        collected.problems.append(f"a branch on {problem}")
+        name = f"some {value.name}.{value.number}"
+        condition = program.unknown(name, (), 0, 1, sort="Bool")
+        program.given[value.number] = lambda _at: condition
+    return condition
+
+
+def _give(program: Program, block: Block, ways: list[tuple[Term, Sequence[Value]]]) -> None:
+    for place, argument in enumerate(block.arguments):
+
+        def given(at: Coordinates, place: int = place) -> Term | Pointer:
+            *others, (_, last) = ways
+            found = program.value(last[place], at)
+            for taken, operands in reversed(others):
+                other = program.value(operands[place], at, taken)
+                if isinstance(found, Pointer) or isinstance(other, Pointer):
+                    raise Unmodelled("a pointer that depends on a branch")
+                found = ite(taken, other, found)
+            return found
+
+        program.given[argument.number] = given
+
+
+def _block(collected: Collected, block: Block, path: tuple[Term, ...]) -> None:
+    for operation in block.operations:
+        if operation.name in LOADS + STORES + ATOMICS:
+            collected.accesses.append(_access(collected.program, operation, path))
+        elif operation.name == "scf.if":
+            condition = _condition(collected, operation.operands[0], operation, path)
+            for region, way in zip(operation.regions, (condition, not_(condition)), strict=False):
+                _region(collected, region, (*path, way))
+        elif operation.name in {"scf.for", "scf.while"}:
+            _loop(collected, operation, path)
+        elif operation.name == "tt.call":
+            collected.problems.append(f"a call of a function that is not inlined at {operation.location}")
+
+
+def _loop(collected: Collected, operation: Operation, path: tuple[Term, ...]) -> None:
+    program = collected.program
+    try:
+        iteration = loops.enter(program, operation)
+    except Unmodelled as problem:
+        collected.problems.append(f"a loop over {problem}")
+        return
+    if operation.name == "scf.for":
+        for value in operation.operands[:3]:
+            collected.branches.append(((value.number, ()), and_(*path), operation))
+    inner = (*path, *iteration.conditions)
+    for at, region in enumerate(operation.regions):
+        # A while loop's first region also runs when the condition is about to fail.
+        first = operation.name == "scf.while" and at == 0
+        _region(collected, region, path if first else inner)
+    loops.leave(program, operation)
+
+
+def _access(program: Program, operation: Operation, path: tuple[Term, ...]) -> Access:
+    kind = "load" if operation.name in LOADS else "store" if operation.name in STORES else "atomic"
+    pointer, *rest = operation.operands
+    lanes = tuple(
+        program.scope.fresh(f"lane{pointer.number}_{axis}{program.suffix}", 0, extent - 1)
+        for axis, extent in enumerate(pointer.type.shape)
+    )
+    if kind != "load":
+        rest = rest[1:]
+    masks = [v for v in rest if v.type.element == "i1"][:1] if operation.name != "tt.atomic_cas" else []
+    iterations = tuple(program.loops)
+    try:
+        if not pointer.type.is_pointer:
+            raise Unmodelled("an access through a block pointer or descriptor", operation)
+        mask = program.term(masks[0], lanes if masks[0].type.shape else ()) if masks else TRUE
+        place = program.pointer(pointer, lanes)
+    except Unmodelled as problem:
+        return Access(operation, kind, None, TRUE, path, lanes, iterations, (), None, str(problem))
+    keys: list[tuple[Key, Term]] = [((pointer.number, lanes), mask)]
+    if masks:
+        keys.append(((masks[0].number, lanes if masks[0].type.shape else ()), TRUE))
+    value = None
+    if kind == "store":
+        stored = operation.operands[1]
+        try:
+            value = program.term(stored, lanes)
+        except Unmodelled:
+            value = None
+    return Access(operation, kind, place, mask, path, lanes, iterations, tuple(keys), value)
+
+
+def lane_bounds(access: Access) -> list[Term]:
+    """Every lane coordinate lies within the operation's tensor."""
+    bounds: list[Term] = []
+    for lane, extent in zip(access.lanes, access.operation.operands[0].type.shape, strict=True):
+        bounds += [le(integer(0), lane), lt(lane, integer(extent))]
+    return bounds

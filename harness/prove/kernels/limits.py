@@ -1,0 +1,74 @@
+"""Up to which size no operation wraps: the largest extent for which a demand that fails in general holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kvproof.harness.prove.kernels.launch import Quantity
+from kvproof.harness.prove.kernels.properties import Found
+from kvproof.harness.prove.kernels.questions import Questions
+from kvproof.harness.solve.query import Outcome
+from kvproof.harness.solve.term import eq, free_variables, integer, le
+
+WHOLE_RANGE = 2**31 - 2**20
+"""A limit from here on is the index type's own: 32-bit indices reach no further than 2**31 - 1."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A size up to which a demand holds.
+
+    Attributes:
+        quantity: what is limited.
+        most: its largest value for which nothing wraps; with dense rows, where strides are free.
+        words: the first operation that goes wrong beyond, with its place.
+    """
+
+    quantity: str
+    most: int
+    words: str
+
+    @property
+    def is_whole_range(self) -> bool:
+        """Whether the limit is no tighter than 32-bit indices are by themselves."""
+        return self.most >= WHOLE_RANGE
+
+    def __str__(self) -> str:
+        return f"safe up to {self.quantity} = {self.most:,}; beyond, {self.words}"
+
+
+def limit_of(questions: Questions, found: Found) -> Limit | None:
+    """The limit of a failed demand; None if no single quantity limits it."""
+    given, goal = list(found.given), found.goal
+    about = {v for t in questions.premises([*given, goal]) for v in free_variables(t)}
+    about |= {v for t in (*given, goal) for v in free_variables(t)}
+    quantities = [q for q in questions.setting.quantities if q.term in about]
+    strides = [q for q in quantities if q.name.endswith(".stride")]
+    # Counted with rows next to each other, which is what a plane's size means.
+    dense = [eq(q.term, integer(q.range[0])) for q in strides if q.range[0]]
+
+    def holds(quantity: Quantity, most: int) -> bool:
+        bound = le(quantity.term, integer(most))
+        return questions.ask([*given, *dense, bound], goal).outcome is Outcome.UNSAT
+
+    for quantity in sorted((q for q in quantities if q not in strides), key=lambda q: _order(questions, q)):
+        low, high = quantity.range
+        least = max(low or 0, 1)
+        if high is None or least >= high or not holds(quantity, least):
+            continue
+        good, bad = least, high + 1
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if holds(quantity, middle) else (good, middle)
+        return Limit(quantity.name, good, f"{found.words.split(':')[0]} fails in {found.location}")
+    return None
+
+
+def _order(questions: Questions, quantity: Quantity) -> int:
+    """Extents of what is written first: planes; then those of other tensors, then scalars."""
+    tensors = questions.setting.contract.tensors
+    if any(t.role != "in" and quantity.name in t.shape[:1] for t in tensors):
+        return 0
+    if any(quantity.name in t.shape and len(t.shape) > 1 for t in tensors):
+        return 1
+    return 2 if any(quantity.name in t.shape for t in tensors) else 3

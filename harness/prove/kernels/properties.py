@@ -1,0 +1,360 @@
+"""The properties of one launch: in bounds, no sentinel in an address, no wrap, one writer a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kvproof.harness.ir.reader import Location
+from kvproof.harness.prove.kernels.collect import Access, Collected, lane_bounds
+from kvproof.harness.prove.kernels.questions import Questions
+from kvproof.harness.prove.kernels.values import Demand, DemandKind
+from kvproof.harness.prove.kernels.views import View
+from kvproof.harness.solve.query import Answer, Outcome
+from kvproof.harness.solve.term import TRUE, Term, add, and_, eq, integer, le, linear, mul, not_, or_, scale, show
+from kvproof.reports.verdict import Status
+
+
+class Property(StrEnum):
+    """What is checked."""
+
+    IN_BOUNDS = "in bounds"
+    NO_SENTINEL = "no sentinel in an address"
+    NO_WRAP = "no wrap"
+    ONE_WRITER = "one writer a cell"
+    ADDRESS_MAP = "addresses of the contract"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one question found.
+
+    Attributes:
+        property: of which property.
+        status: PASS, FAIL, UNKNOWN or UNSUPPORTED.
+        words: what was asked or found, in words.
+        location: the operation concerned.
+        other: the second operation, of a pair.
+        given: the conditions of a counterexample.
+        goal: what fails in it.
+        model: its values.
+        buffer: tensor concerned.
+    """
+
+    property: Property
+    status: Status
+    words: str
+    location: Location
+    other: Location | None = None
+    given: tuple[Term, ...] = ()
+    goal: Term = TRUE
+    answer: Answer | None = None
+    buffer: str = ""
+
+
+@dataclass
+class Checked:
+    """What the questions about one launch found.
+
+    Attributes:
+        results: one a question that was not PASS, and one a PASS for counting.
+        coordinates: of each access by operation and program, the coordinates shown to be in range.
+    """
+
+    results: list[Found] = field(default_factory=list[Found])
+    coordinates: dict[int, tuple[Term, ...]] = field(default_factory=dict[int, tuple[Term, ...]])
+
+
+STATUS = {Outcome.UNSAT: Status.PASS, Outcome.SAT: Status.FAIL, Outcome.UNKNOWN: Status.UNKNOWN}
+
+
+def view_of(questions: Questions, access: Access) -> View | None:
+    """The view that an access goes through."""
+    return None if access.pointer is None else questions.launch.views.get(access.pointer.argument)
+
+
+def element_offset(access: Access, view: View) -> Term | None:
+    """Offset of an access in elements of the view; None if its elements are wider than the view's."""
+    assert access.pointer is not None  # asked only of accesses with a view
+    if access.pointer.unit == view.item:
+        return access.pointer.offset
+    if access.pointer.unit % view.item == 0:
+        return scale(access.pointer.unit // view.item, access.pointer.offset)
+    return None
+
+
+# ---- in bounds -----------------------------------------------------------------------
+
+
+def in_bounds(questions: Questions, checked: Checked) -> Iterator[Found]:
+    """Every access that is made lies in its view."""
+    for one, two in zip(questions.first.accesses, questions.second.accesses, strict=True):
+        where = one.operation.location
+        view = view_of(questions, one)
+        if view is None:
+            yield Found(Property.IN_BOUNDS, Status.UNSUPPORTED, one.problem or "an unknown tensor", where)
+            continue
+        offsets = [element_offset(access, view) for access in (one, two)]
+        if offsets[0] is None or offsets[1] is None:
+            words = f"a {one.pointer.unit if one.pointer else 0}-byte access to elements of {view.item} bytes"
+            yield Found(Property.IN_BOUNDS, Status.UNSUPPORTED, words, where)
+            continue
+        ways = view.coordinates(offsets[0], questions.scope.intervals)
+        twins = view.coordinates(offsets[1], questions.scope.intervals)
+        worst: Found | None = None
+        for way, twin in zip(ways, twins, strict=True):
+            given = questions.made(one)
+            goal = _inside(view, way, one)
+            answer = questions.ask(given, goal)
+            words = f"{view.tensor}: {_shown(way)} within {_shown(view.shape)}"
+            found = Found(
+                Property.IN_BOUNDS,
+                STATUS[answer.outcome],
+                words,
+                where,
+                None,
+                tuple(given),
+                goal,
+                answer,
+                view.tensor,
+            )
+            if found.status is Status.PASS:
+                checked.coordinates[id(one)], checked.coordinates[id(two)] = way, twin
+                worst = found
+                break
+            # The last way is division, which is exact where it applies.
+            worst = found
+        assert worst is not None  # there is always one way
+        if worst.status is not Status.PASS:
+            checked.coordinates[id(one)], checked.coordinates[id(two)] = ways[0], twins[0]
+        yield worst
+
+
+def _inside(view: View, way: Sequence[Term], access: Access) -> Term:
+    assert access.pointer is not None  # its view is known
+    extra = access.pointer.unit // view.item - 1
+    if extra <= 0:
+        return view.inside(way)
+    # An access of several elements must end in the row that it starts in.
+    return and_(view.inside(way), view.inside((*way[:-1], add(way[-1], integer(extra)))))
+
+
+def _shown(terms: Sequence[Term]) -> str:
+    text = ", ".join(show(t) for t in terms)
+    return f"[{text}]" if len(text) < 300 else f"[{text[:300]}...]"
+
+
+# ---- demands --------------------------------------------------------------------------
+
+
+def no_wrap(questions: Questions, _checked: Checked) -> Iterator[Found]:
+    """No operation that an address, a mask or a branch rests on wraps, rounds or divides by zero."""
+    kinds = (DemandKind.FITS, DemandKind.EXACT, DemandKind.DIVISOR)
+    yield from _demands(questions, Property.NO_WRAP, kinds)
+
+
+def no_sentinel(questions: Questions, _checked: Checked) -> Iterator[Found]:
+    """No negative value is divided for an address, and none scales one."""
+    yield from _demands(questions, Property.NO_SENTINEL, (DemandKind.NOT_NEGATIVE,))
+    tensors = {t.name for t in questions.setting.contract.tensors}
+    for access in questions.first.accesses:
+        if access.pointer is None:
+            continue
+        parts: list[Term] = []
+        ids: list[Term] = []
+        for element, guard in _scaled(access.pointer.offset, TRUE, 1, tensors):
+            parts.append(or_(not_(guard), le(integer(0), element)))
+            ids.append(element)
+        if not parts:
+            continue
+        given, goal = questions.made(access), and_(*parts)
+        answer = questions.ask(given, goal)
+        words = f"not negative where it makes an address: {', '.join(dict.fromkeys(show(i) for i in ids))}"
+        yield Found(
+            Property.NO_SENTINEL,
+            STATUS[answer.outcome],
+            words,
+            access.operation.location,
+            None,
+            tuple(given),
+            goal,
+            answer,
+        )
+
+
+def _scaled(term: Term, guard: Term, factor: int, tensors: set[str]) -> Iterator[tuple[Term, Term]]:
+    """Elements of tensors that are multiplied on their way into an address, each with the guard under which."""
+    _, atoms = linear(term)
+    for atom, times in atoms.items():
+        if atom.op == "app":
+            if abs(times * factor) > 1 and atom.payload in tensors:
+                yield atom, guard
+        elif atom.op == "mul":
+            for part in atom.args:
+                yield from _scaled(part, guard, 2, tensors)
+        elif atom.op == "ite":
+            condition, then, otherwise = atom.args
+            yield from _scaled(then, and_(guard, condition), times * factor, tensors)
+            yield from _scaled(otherwise, and_(guard, not_(condition)), times * factor, tensors)
+
+
+def _demands(questions: Questions, of: Property, kinds: Sequence[DemandKind]) -> Iterator[Found]:
+    settled: set[Demand] = set()
+    failed: set[tuple[int, DemandKind]] = set()
+    for given, demands in _demand_groups(questions.first):
+        open_ones: dict[tuple[Demand, Term], None] = {}
+        for demand, guard in demands:
+            if (
+                demand.kind in kinds
+                and demand not in settled
+                and (id(demand.operation), demand.kind) not in failed
+            ):
+                open_ones[demand, guard] = None
+        if not open_ones:
+            continue
+        # Most demands hold whatever the masks say, and are then settled for every access.
+        plain = list(dict.fromkeys(d for d, _ in open_ones))
+        if questions.ask(given, and_(*(d.holds for d in plain))).outcome is Outcome.UNSAT:
+            settled.update(plain)
+            yield Found(of, Status.PASS, f"{len(plain)} demands", plain[0].operation.location)
+            continue
+        whole = and_(*(or_(not_(guard), demand.holds) for demand, guard in open_ones))
+        answer = questions.ask(given, whole)
+        if answer.outcome is Outcome.UNSAT:
+            yield Found(of, Status.PASS, f"{len(open_ones)} demands", plain[0].operation.location)
+            continue
+        for found, demand in _one_by_one(questions, of, given, list(open_ones)):
+            if found.status is not Status.PASS:
+                failed.add((id(demand.operation), demand.kind))
+                yield found
+
+
+def _one_by_one(
+    questions: Questions, of: Property, given: Sequence[Term], demands: Sequence[tuple[Demand, Term]]
+) -> Iterator[tuple[Found, Demand]]:
+    # Operands first: the first operation that goes wrong is the one to name, and what follows from it is not.
+    wrong: set[int] = set()
+    for demand, guard in sorted(demands, key=lambda d: questions.position(d[0].operation)):
+        if id(demand.operation) in wrong:
+            continue
+        under = [*given, guard]
+        answer = questions.ask(under, demand.holds)
+        status = STATUS[answer.outcome]
+        if status is not Status.PASS:
+            wrong.add(id(demand.operation))
+        words = f"{demand.kind}: {_brief(demand.value)} of {demand.operation.name}"
+        where = demand.operation.location
+        yield Found(of, status, words, where, None, tuple(under), demand.holds, answer), demand
+
+
+def _brief(term: Term) -> str:
+    text = show(term)
+    return text if len(text) < 200 else f"{text[:200]}..."
+
+
+def _demand_groups(collected: Collected) -> Iterator[tuple[list[Term], list[tuple[Demand, Term]]]]:
+    """The demands of each branch and each access, with what is given there."""
+    program = collected.program
+    for key, path, _operation in collected.branches:
+        yield [path], list(program.demands(key))
+    for access in collected.accesses:
+        if access.pointer is None:
+            continue
+        yield [*lane_bounds(access), *access.path], collected.demands(access)
+
+
+# ---- one writer -----------------------------------------------------------------------
+
+
+def one_writer(questions: Questions, checked: Checked, identical: frozenset[str] = frozenset()) -> Iterator[Found]:
+    """No cell is stored to by two programs, two lanes or two stores, but by atomics alone."""
+    firsts = [a for a in questions.first.accesses if a.kind != "load"]
+    seconds = [a for a in questions.second.accesses if a.kind != "load"]
+    for place, one in enumerate(firsts):
+        for two in seconds[place:]:
+            result = _pair(questions, checked, one, two, identical)
+            if result is not None:
+                yield result
+
+
+def _pair(
+    questions: Questions, checked: Checked, one: Access, two: Access, identical: frozenset[str]
+) -> Found | None:
+    where, there = one.operation.location, two.operation.location
+    views = view_of(questions, one), view_of(questions, two)
+    if views[0] is None or views[1] is None:
+        problem = one.problem or two.problem or "an unknown tensor"
+        return Found(Property.ONE_WRITER, Status.UNSUPPORTED, problem, where, there)
+    if views[0].tensor != views[1].tensor or one.kind == two.kind == "atomic":
+        return None
+    same_operation = one.operation is two.operation
+    given = [*questions.made(one), *questions.made(two)]
+    meet = _same_cell(questions, checked, one, two, views[0], views[1])
+    if meet == []:
+        return None
+    if meet is None:
+        words = f"{views[0].tensor}: two views of different shape"
+        return Found(Property.ONE_WRITER, Status.UNSUPPORTED, words, where, there)
+    apart: list[Term] = []
+    if same_operation:
+        first, second = questions.first.program, questions.second.program
+        pairs = [*zip(first.ids, second.ids, strict=True), *zip(one.lanes, two.lanes, strict=True)]
+        apart = [not_(eq(a, b)) for a, b in pairs if a is not b]
+        if not apart:
+            return None
+        given.append(or_(*apart))
+    goal = not_(and_(*meet))
+    if views[0].tensor in identical and one.value is not None and two.value is not None:
+        goal = or_(goal, eq(one.value, two.value))
+    answer = questions.ask(given, goal)
+    words = f"{views[0].tensor}: one cell is stored to twice"
+    other = None if same_operation else there
+    return Found(
+        Property.ONE_WRITER,
+        STATUS[answer.outcome],
+        words,
+        where,
+        other,
+        tuple(given),
+        goal,
+        answer,
+        views[0].tensor,
+    )
+
+
+def _same_cell(
+    questions: Questions, checked: Checked, one: Access, two: Access, first: View, second: View
+) -> list[Term] | None:
+    """Conditions under which two accesses meet; None if their views cannot be compared."""
+    if (first.shape, first.strides, first.start, first.item) == (
+        second.shape,
+        second.strides,
+        second.start,
+        second.item,
+    ):
+        ways = checked.coordinates[id(one)], checked.coordinates[id(two)]
+        return [eq(a, b) for a, b in zip(*ways, strict=True)]
+    if _never_meet(questions, first, second):
+        return []
+    if first.item != second.item:
+        return None
+    a, b = element_offset(one, first), element_offset(two, second)
+    if a is None or b is None:
+        return None
+    return [eq(add(first.start, a), add(second.start, b))]
+
+
+def _never_meet(questions: Questions, first: View, second: View) -> bool:
+    """Whether two contiguous views of one tensor share no byte, so that accesses in bounds never meet."""
+    spans: list[tuple[Term, Term]] = []
+    for view in (first, second):
+        count = integer(1)
+        for extent in view.shape:
+            count = mul(count, extent)
+        low = scale(view.item, view.start)
+        spans.append((low, add(low, scale(view.item, count))))
+    (a, b), (c, d) = spans
+    if not (first.contiguous and second.contiguous):
+        return False
+    return any(questions.ask([], le(stop, start)).outcome is Outcome.UNSAT for stop, start in ((b, c), (d, a)))

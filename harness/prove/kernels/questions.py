@@ -1,0 +1,160 @@
+"""One launch in front of the solvers: two programs of it, the caller's guarantees, and questions about both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kvproof.harness.ir.reader import Module, Operation, Value
+from kvproof.harness.prove.kernels.ask import Asker
+from kvproof.harness.prove.kernels.clauses import Clauses
+from kvproof.harness.prove.kernels.collect import ATOMICS, STORES, Access, Collected, collect, lane_bounds
+from kvproof.harness.prove.kernels.contents import Contents
+from kvproof.harness.prove.kernels.launch import Launch, Setting, tensor_ranges
+from kvproof.harness.prove.kernels.program import LARGEST_GRID, Program, Scope
+from kvproof.harness.prove.kernels.values import Pointer
+from kvproof.harness.solve.query import Answer, Outcome, Query
+from kvproof.harness.solve.term import FALSE, Term, integer, le, lt, walk
+
+
+class Questions:
+    """What can be asked of one launch.
+
+    Args:
+        setting: the entry point's setting.
+        launch: one of its launches.
+        module: the launch's compiled kernel.
+        asker: whom to ask.
+
+    Attributes:
+        first, second: two programs of the launch, which may be the same one.
+    """
+
+    def __init__(self, setting: Setting, launch: Launch, module: Module, asker: Asker) -> None:
+        self.setting = setting
+        self.launch = launch
+        self.module = module
+        self.asker = asker
+        entry = module.entry
+        arguments: dict[str, Term | Pointer] = dict(launch.arguments)
+        for argument in entry.arguments:
+            if argument.type.is_pointer and argument.name in launch.views:
+                unit = max(argument.type.with_element(argument.type.pointee).width // 8, 1)
+                arguments[argument.name] = Pointer(argument.name, integer(0), unit)
+        written = frozenset(
+            launch.views[name].tensor for name in _stored_arguments(module) if name in launch.views
+        )
+        self.scope = Scope(entry, arguments, Contents(launch.views, written), launch.grid)
+        self.scope.function_ranges.update(tensor_ranges(setting))
+        for quantity in (*setting.quantities, *launch.loose):
+            self.scope.ranges[quantity.term] = quantity.range
+        # A larger grid cannot be launched at all.
+        self._extra = [le(size, integer(most)) for size, most in zip(launch.grid, LARGEST_GRID, strict=True)]
+        self.first: Collected = collect(Program(self.scope))
+        self.second: Collected = collect(Program(self.scope, "'"))
+        self.clauses = Clauses(setting.contract, setting.arguments, self._follows)
+        self._positions = {id(operation): at for at, operation in enumerate(entry.body.walk())}
+
+    def _follows(self, premises: list[Term], goal: Term) -> bool:
+        return self.asker.ask(Query(tuple(premises), goal)).outcome is Outcome.UNSAT
+
+    def position(self, operation: Operation) -> int:
+        """Place of an operation in the kernel's text."""
+        return self._positions.get(id(operation), 1 << 30)
+
+    # ---- premises ------------------------------------------------------------------
+
+    def premises(self, terms: Sequence[Term], rounds: int = 2) -> tuple[Term, ...]:
+        """What holds of everything that the terms speak of: guarantees, ranges, the grid.
+
+        Args:
+            terms: the question.
+            rounds: how far to follow the guarantees from element to element; with fewer, less is said.
+        """
+        about = [*terms, *self.clauses.always, *self.scope.facts, *self._extra]
+        stated = self.clauses.at(about, rounds)
+        everything = [*about, *stated]
+        ranges: list[Term] = []
+        for term in walk(*everything):
+            if term.op == "var":
+                ranges += _bounds(term, self.scope.ranges.get(term, (None, None)))
+            elif term.op == "app" and term.sort == "Int":
+                ranges += _bounds(term, self.scope.function_ranges.get(term.payload, (None, None)))
+        variables = {t for t in walk(*everything) if t.op == "var"}
+        for program in (self.first.program, self.second.program):
+            for place, size in zip(program.ids, self.launch.grid, strict=True):
+                if place in variables:
+                    ranges.append(lt(place, size))
+        return (*self.clauses.always, *self.scope.facts, *self._extra, *ranges, *stated)
+
+    def made(self, *accesses: Access) -> list[Term]:
+        """The conditions under which accesses are made."""
+        found: list[Term] = []
+        for access in accesses:
+            found += [*lane_bounds(access), *access.path, access.mask]
+        return found
+
+    def assume(self, condition: Term) -> None:
+        """Restrict every later question."""
+        self._extra.append(condition)
+
+    def release(self) -> None:
+        """Forget what was assumed last."""
+        self._extra.pop()
+
+    # ---- questions --------------------------------------------------------------------
+
+    def ask(self, given: Iterable[Term], goal: Term) -> Answer:
+        """Whether the goal follows: ``unsat`` if it does, ``sat`` with a counterexample if not."""
+        given = list(given)
+        if goal.is_const and goal.payload:
+            return Answer(Outcome.UNSAT, "syntax")
+        # Most goals follow from little; what is said less of is found out sooner.
+        for rounds in (0, 1):
+            premises = self.premises([*given, goal], rounds)
+            answer = self.asker.prove(Query((*premises, *given), goal))
+            if answer.outcome is Outcome.UNSAT:
+                return answer
+        return self.asker.ask(Query((*self.premises([*given, goal]), *given), goal))
+
+    def possible(self, given: Iterable[Term]) -> Answer:
+        """Whether conditions can hold together under the guarantees: ``sat`` with an example if so."""
+        return self.ask(given, FALSE)
+
+
+def _bounds(term: Term, interval: tuple[int | None, int | None]) -> list[Term]:
+    low, high = interval
+    found: list[Term] = []
+    if low is not None:
+        found.append(le(integer(low), term))
+    if high is not None:
+        found.append(le(term, integer(high)))
+    return found
+
+
+def _stored_arguments(module: Module) -> set[str]:
+    """Pointer arguments that the kernel may store through: found by following pointers back."""
+    entry = module.entry
+    sources: dict[int, set[str]] = {a.number: {a.name} for a in entry.arguments if a.type.is_pointer}
+    operations = list(entry.body.walk())
+    changed = True
+    while changed:
+        changed = False
+        for operation in operations:
+            pointers = [r for r in operation.results if r.type.is_pointer]
+            inner = [
+                a for region in operation.regions for b in region.blocks for a in b.arguments if a.type.is_pointer
+            ]
+            if not pointers and not inner:
+                continue
+            found = set().union(*(sources.get(v.number, set()) for v in _inputs(operation)))
+            for value in (*pointers, *inner):
+                if found - sources.get(value.number, set()):
+                    sources.setdefault(value.number, set()).update(found)
+                    changed = True
+    stores = [o for o in operations if o.name in STORES + ATOMICS]
+    return set().union(*(sources.get(o.operands[0].number, set()) for o in stores)) if stores else set()
+
+
+def _inputs(operation: Operation) -> list[Value]:
+    ends = [r.blocks[0].operations[-1].operands for r in operation.regions if r.blocks[0].operations]
+    return [*operation.operands, *(v for end in ends for v in end)]
