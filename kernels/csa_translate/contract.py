@@ -74,7 +74,7 @@ CONTRACT = Contract(
                 & (a.n_ids >= a.T)
                 & (a.bs >= 1)
                 & (a.columns >= 1)
-                & ((a.window_size > 0) | (0 if a.skip_prefix_len_per_token is None else a.n_skip >= a.T))
+                & ((a.window_size > 0) | (False if a.skip_prefix_len_per_token is None else a.n_skip >= a.T))
             ),
         ),
         Clause("capacity", "1 <= csa_block_capacity", lambda a: within(a.csa_block_capacity, 1, INT32_MAX + 1)),
