@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases
 from kvproof.models.contract import contiguous
 from kvproof.models.deepseek_v4 import CONFIGS
 from kvproof.models.row_space import CSA_RATIO
@@ -16,10 +17,12 @@ CONTEXT = 8192
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: batches of 1 to 512 requests with 1 to 8 query tokens, and a chunk of 8192 tokens."""
-    found = {f"b{b}-q{q}": _case("v4-flash", b, q, decode=True) for b in (1, 8, 64, 512) for q in (1, 4, 8)}
-    found["pro-b512-q8"] = _case("v4-pro", 512, 8, decode=True)
-    found["prefill-t8192"] = _case("v4-flash", 1, 8192, decode=False)
-    return found
+    found = {
+        f"b{b}-q{q}": partial(_case, "v4-flash", b, q, decode=True) for b in (1, 8, 64, 512) for q in (1, 4, 8)
+    }
+    found["pro-b512-q8"] = partial(_case, "v4-pro", 512, 8, decode=True)
+    found["prefill-t8192"] = partial(_case, "v4-flash", 1, 8192, decode=False)
+    return Cases(found)
 
 
 def _case(name: str, sequences: int, queries: int, decode: bool) -> BenchCase:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases
 from kvproof.kernels.decode_indices.contract import CLASSES
 from kvproof.models.contract import contiguous
 from kvproof.models.deepseek_v4 import CONFIGS
@@ -18,7 +19,7 @@ HEADS = {DENSE_RATIO: 0, CSA_RATIO: 512, HCA_RATIO: 64}
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: batches of 1 to 512 requests with 1 to 8 query tokens, contexts of about 8192."""
-    return {f"b{b}-q{q}": _case(b, q) for b in (1, 8, 64, 512) for q in (1, 4, 8)}
+    return Cases({f"b{b}-q{q}": partial(_case, b, q) for b in (1, 8, 64, 512) for q in (1, 4, 8)})
 
 
 def _case(sequences: int, queries: int) -> BenchCase:

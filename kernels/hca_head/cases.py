@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases
 from kvproof.models.contract import contiguous
 from kvproof.models.deepseek_v4 import CONFIGS
 from kvproof.models.row_space import HCA_RATIO
@@ -14,9 +15,9 @@ from kvproof.models.row_space import HCA_RATIO
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: batches of 1 to 512 requests with 1 to 8 query tokens."""
-    found = {f"b{b}-q{q}-c8192": _case(b, q, 8192) for b in (1, 64, 512) for q in (1, 4, 8)}
-    found |= {f"b{b}-q1-c131072": _case(b, 1, 131_072) for b in (1, 64, 512)}
-    return found
+    found = {f"b{b}-q{q}-c8192": partial(_case, b, q, 8192) for b in (1, 64, 512) for q in (1, 4, 8)}
+    found |= {f"b{b}-q1-c131072": partial(_case, b, 1, 131_072) for b in (1, 64, 512)}
+    return Cases(found)
 
 
 def _case(sequences: int, queries: int, context: int) -> BenchCase:

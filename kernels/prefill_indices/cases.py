@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases
 from kvproof.kernels.decode_indices.contract import CLASSES
 from kvproof.kernels.prefill_indices.spec import extend_low, prefix_count, visible_groups
 from kvproof.models.contract import contiguous
@@ -16,9 +17,9 @@ from kvproof.models.row_space import CSA_RATIO, HCA_RATIO
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: one request behind a prefix, and sixteen requests of 512 tokens each."""
-    found = {f"t8192-prefix{prefix}": _case(1, 8192, prefix) for prefix in (0, 8192, 65_536, 131_072)}
-    found["b16-t512-prefix8192"] = _case(16, 512, 8192)
-    return found
+    found = {f"t8192-prefix{prefix}": partial(_case, 1, 8192, prefix) for prefix in (0, 8192, 65_536, 131_072)}
+    found["b16-t512-prefix8192"] = partial(_case, 16, 512, 8192)
+    return Cases(found)
 
 
 def _case(sequences: int, chunk: int, prefix: int) -> BenchCase:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases, pattern
 from kvproof.models.contract import contiguous
 from kvproof.models.deepseek_v4 import HEAD_DIM
 
-POOL_ROWS = 524_288
-"""Rows of the view: 512 MiB of bf16 rows, several times any cache."""
+LEAST_ROWS = 8192
+"""Rows of the smallest view; a larger batch has four rows a token."""
 
 TOKENS = {f"decode-b{b}-q{q}": b * q for b in (1, 8, 64, 512) for q in (1, 4, 8)} | {
     "rows16384": 16_384,
@@ -22,12 +23,17 @@ TOKENS = {f"decode-b{b}-q{q}": b * q for b in (1, 8, 64, 512) for q in (1, 4, 8)
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: bf16 rows of 1 KiB to rows in no order; one token in eight of a decode step is padding."""
-    return {name: _case(tokens, padded=name.startswith("decode")) for name, tokens in TOKENS.items()}
+    return Cases({name: partial(_case, tokens, name.startswith("decode")) for name, tokens in TOKENS.items()})
+
+
+def pool_rows(tokens: int) -> int:
+    """Rows of the view that so many tokens are scattered into."""
+    return max(LEAST_ROWS, 4 * tokens)
 
 
 def scattered(tokens: int, padded: bool) -> tuple[dict[str, object], int]:
     """(destination rows and batch ids of ``tokens`` tokens, how many of them are live)."""
-    rows = np.random.default_rng(0).permutation(POOL_ROWS)[:tokens]
+    rows = np.random.default_rng(0).permutation(pool_rows(tokens))[:tokens]
     live = tokens - tokens // 8 if padded else tokens
     ids = np.where(np.arange(tokens) < live, np.arange(tokens), -1)
     return {"dest_rows": contiguous("int32", rows), "batch_id_per_token": contiguous("int32", ids)}, live
@@ -35,11 +41,12 @@ def scattered(tokens: int, padded: bool) -> tuple[dict[str, object], int]:
 
 def _case(tokens: int, padded: bool) -> BenchCase:
     ids, live = scattered(tokens, padded)
+    rows = pool_rows(tokens)
     return BenchCase(
         values={
-            "kv": contiguous("bf16", np.arange(tokens * HEAD_DIM, dtype=np.uint16), (tokens, HEAD_DIM)),
+            "kv": contiguous("bf16", pattern("bf16", tokens * HEAD_DIM), (tokens, HEAD_DIM)),
             **ids,
-            "pool": contiguous("bf16", np.zeros(POOL_ROWS * HEAD_DIM, np.uint16), (POOL_ROWS, HEAD_DIM)),
+            "pool": contiguous("bf16", np.zeros(rows * HEAD_DIM, np.uint16), (rows, HEAD_DIM)),
         },
         bytes_moved=live * 2 * HEAD_DIM * 2 + tokens * (4 + 4),
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases
 from kvproof.kernels.slot_copy.spec import slot_spans
 from kvproof.models.contract import contiguous
 from kvproof.models.deepseek_v4 import CONFIGS
@@ -16,7 +17,8 @@ SLOTS = 32
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: slots of the packed plane, and spans of 64 KiB in no order."""
-    return {f"slots{n}": _slots(n) for n in (1, 4, 16)} | {f"pages{n}-64k": _pages(n) for n in (64, 1024, 4096)}
+    slots = {f"slots{n}": partial(_slots, n) for n in (1, 4, 16)}
+    return Cases(slots | {f"pages{n}-64k": partial(_pages, n) for n in (64, 1024, 4096)})
 
 
 def _slots(count: int) -> BenchCase:

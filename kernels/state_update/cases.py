@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases
 from kvproof.kernels.state_update.spec import pooled
 from kvproof.models.contract import TensorValue, contiguous
 from kvproof.models.deepseek_v4 import HEAD_DIM
@@ -20,8 +21,12 @@ MOST_STATE = 2**29
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: class, requests, and new tokens of each."""
-    decode = {f"{name}-b{b}-q{q}": _case(name, b, q) for name in CLASSES for b in (1, 64, 512) for q in (1, 4)}
-    return decode | {f"{name}-prefill-b{b}-t512": _case(name, b, 512) for name in CLASSES for b in (1, 16, 256)}
+    found = {
+        f"{name}-b{b}-q{q}": partial(_case, name, b, q) for name in CLASSES for b in (1, 64, 512) for q in (1, 4)
+    }
+    # Of a chunk only what an entry pools is written; a chunk of that length fills a chip soonest.
+    found |= {f"csa-prefill-b{b}-t512": partial(_case, "csa", b, 512) for b in (1, 16)}
+    return Cases(found | {f"hca-prefill-b{b}-t128": partial(_case, "hca", b, 128) for b in (1, 16, 256)})
 
 
 def _case(name: str, requests: int, tokens: int) -> BenchCase:

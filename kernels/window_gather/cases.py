@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases
 from kvproof.models.contract import contiguous
 from kvproof.models.deepseek_v4 import CONFIGS, HEAD_DIM
 from kvproof.models.row_space import CSA_RATIO, WindowParams
@@ -16,7 +17,7 @@ REQUESTS = (1, 8, 64, 512, 2048)
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: windows of 128 bf16 rows of 1 KiB, of requests whose slots are in no order."""
-    return {f"b{b}-w128": _case(b) for b in REQUESTS}
+    return Cases({f"b{b}-w128": partial(_case, b) for b in REQUESTS})
 
 
 def windows(requests: int) -> tuple[int, dict[str, object]]:

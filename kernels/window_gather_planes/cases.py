@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases
 from kvproof.kernels.window_gather.cases import REQUESTS, windows
 from kvproof.models.contract import contiguous
 from kvproof.models.packed_row import PACKED_BYTES, ROPE, USED_BYTES, WIDTH
@@ -14,7 +15,7 @@ from kvproof.models.packed_row import PACKED_BYTES, ROPE, USED_BYTES, WIDTH
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: windows of 128 rows, of requests whose slots are in no order."""
-    return {f"b{b}-w128": _case(b) for b in REQUESTS}
+    return Cases({f"b{b}-w128": partial(_case, b) for b in REQUESTS})
 
 
 def _case(requests: int) -> BenchCase:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases, pattern
 from kvproof.models.contract import contiguous
 from kvproof.models.deepseek_v4 import CONFIGS, HEAD_DIM
 from kvproof.models.row_space import CSA_RATIO
@@ -17,10 +18,14 @@ SLOTS = 64
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: decode batches of 1 to 512 requests with 1 to 8 query tokens, and prefill chunks. bf16 rows."""
-    found = {f"decode-b{b}-q{q}": _case("v4-pro-dspark", b, q) for b in (1, 8, 64, 512) for q in (1, 4, 8)}
-    found["prefill-b1-t8192"] = _case("v4-flash", 1, 8192)
-    found["prefill-b16-t512"] = _case("v4-flash", 16, 512)
-    return found
+    found = {
+        f"decode-b{b}-q{q}": partial(_case, "v4-pro-dspark", b, q) for b in (1, 8, 64, 512) for q in (1, 4, 8)
+    }
+    found["prefill-b1-t8192"] = partial(_case, "v4-flash", 1, 8192)
+    found["prefill-b16-t512"] = partial(_case, "v4-flash", 16, 512)
+    # The whole ring of many requests: 8,192 rows, and as many as fill a chip.
+    found |= {f"prefill-b{b}-t128": partial(_case, "v4-flash", b, 128) for b in (64, 1024)}
+    return Cases(found)
 
 
 def _case(name: str, sequences: int, tokens: int) -> BenchCase:
@@ -39,7 +44,7 @@ def _case(name: str, sequences: int, tokens: int) -> BenchCase:
     placed = np.random.default_rng(0).permutation(slots)[:sequences]
     return BenchCase(
         values={
-            "kv": contiguous("bf16", np.arange(total * HEAD_DIM, dtype=np.uint16), (total, HEAD_DIM)),
+            "kv": contiguous("bf16", pattern("bf16", total * HEAD_DIM), (total, HEAD_DIM)),
             "positions": contiguous("int32", (start[:, None] + np.arange(tokens)).reshape(-1)),
             "cu_seqlens_q": contiguous("int32", np.arange(sequences + 1) * tokens),
             "state_slot_per_seq": contiguous("int32", placed),

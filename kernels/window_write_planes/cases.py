@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from kvproof.kernels.benchmark import BenchCase
+from kvproof.kernels.benchmark import BenchCase, Cases, pattern
 from kvproof.kernels.window_write.cases import cases as one_plane_cases
 from kvproof.models.contract import contiguous
 from kvproof.models.deepseek_v4 import HEAD_DIM, PLANES
@@ -16,10 +17,12 @@ PACKED, ROPE = (plane.row_bytes for plane in PLANES["fp8"])
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: as of the one-plane write; rows of 512 and of 128 bytes."""
-    return {name: _planes(case) for name, case in one_plane_cases().items()}
+    one_plane = one_plane_cases()
+    return Cases({name: partial(_planes, one_plane, name) for name in one_plane})
 
 
-def _planes(case: BenchCase) -> BenchCase:
+def _planes(one_plane: Mapping[str, BenchCase], name: str) -> BenchCase:
+    case = one_plane[name]
     tokens, rows = case.values["kv"].shape[0], case.values["pool"].shape[0]
     rope = ROPE // 2
     kept = {name: value for name, value in case.values.items() if name not in {"kv", "pool"}}
@@ -27,8 +30,8 @@ def _planes(case: BenchCase) -> BenchCase:
     written = case.bytes_moved // (2 * HEAD_DIM * 2 + 4)
     return BenchCase(
         values={
-            "k_packed": contiguous("uint8", np.arange(tokens * PACKED, dtype=np.uint8), (tokens, PACKED)),
-            "k_rope": contiguous("bf16", np.arange(tokens * rope, dtype=np.uint16), (tokens, rope)),
+            "k_packed": contiguous("uint8", pattern("uint8", tokens * PACKED), (tokens, PACKED)),
+            "k_rope": contiguous("bf16", pattern("bf16", tokens * rope), (tokens, rope)),
             "pool": contiguous("uint8", np.zeros(rows * PACKED, np.uint8), (rows, PACKED)),
             "pool_rope": contiguous("bf16", np.zeros(rows * rope, np.uint16), (rows, rope)),
             **kept,

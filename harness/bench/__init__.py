@@ -1,0 +1,1 @@
+"""Timing kernels at production sizes."""
