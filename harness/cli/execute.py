@@ -58,7 +58,8 @@ class Choice:
             device=self.device or options.DEFAULT_DEVICE,
             budget_seconds=parse_budget(self.budget or options.DEFAULT_BUDGET),
             seed=parse_seed(self.seed or options.DEFAULT_SEED),
-            proofs=ProofChoice(theorems=self.theorems),
+            # Beside fuzzing, the second opinion would take most of the time; `kvproof prove` asks for it.
+            proofs=ProofChoice(theorems=self.theorems, one_solver=fuzzing),
         )
 
     @property

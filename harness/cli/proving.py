@@ -24,6 +24,7 @@ class ProofChoice:
         check: ask nothing; only tell whether the lock file proves everything as it is.
         theorems: also prove for every size.
         jobs: worker processes; 0 is one a core.
+        one_solver: ask the first solver that is here; otherwise each of them has to agree.
     """
 
     lock: Path | None = None
@@ -31,10 +32,11 @@ class ProofChoice:
     check: bool = False
     theorems: bool = False
     jobs: int = 0
+    one_solver: bool = False
 
 
 EVERYTHING_ANEW = ProofChoice()
-"""What verify does: no lock file, on all cores."""
+"""No lock file, on all cores."""
 
 
 def default_lock(subjects: Sequence[ModelConfig]) -> Path:
@@ -65,7 +67,7 @@ def run_proofs(subjects: Sequence[Any], choice: ProofChoice) -> Iterator[Result]
     from kvproof.harness.solve.backends import installed
 
     pairs = pairs_of([*subjects, *(theorem_subjects() if choice.theorems else [])])
-    solvers = tuple(installed())
+    solvers = tuple(installed())[: 1 if choice.one_solver else None]
     if not solvers:
         missing = Verdict(Status.NOT_RUN, "no solver is installed; pip install z3-solver cvc5")
         for subject, statement in pairs:

@@ -174,16 +174,15 @@ def test_an_engine_that_breaks_is_unknown_and_the_rest_still_runs(run, capsys):
 
 
 def test_a_prover_that_breaks_leaves_no_statement_unanswered(monkeypatch):
-    from kvproof.harness.prove import campaign as prover
     from kvproof.models.deepseek_v4 import CONFIGS
 
     planned = engines.planned_proofs([CONFIGS["v4-flash"]], ["row-space", "scratch"])
 
-    def broken(_subjects):
+    def broken(_subjects, _choice):
         yield Result(*planned[0], "prove", Verdict(Status.PASS), 0.1, 3)
         raise MemoryError("solver")
 
-    monkeypatch.setattr(prover, "prove", broken)
+    monkeypatch.setattr(engines, "run_proofs", broken)
     results = list(engines.prove([CONFIGS["v4-flash"]], ["row-space", "scratch"]))
     assert [(r.subject, r.property_name) for r in results] == planned
     assert {"v4-flash", "v4-pro-tp8", "v4.1-flash-tp2"} <= {r.subject for r in results}
@@ -315,7 +314,7 @@ def test_without_a_solver_proofs_are_not_run_and_that_does_not_pass(tmp_path, mo
     monkeypatch.setenv("KVPROOF_STORE", str(tmp_path))
     out = _without_engines("assert main(['prove', '--config', 'v4-flash']) == 3")
     assert "0 PASS, 0 FAIL, 0 UNKNOWN, 0 UNSUPPORTED" in out
-    assert re.search(r"solver z3 is not installed", " ".join(out.split()))
+    assert "no solver is installed" in " ".join(out.split())
 
 
 def test_doctor_says_what_is_missing_and_runs_without_it():
