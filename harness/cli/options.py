@@ -52,8 +52,8 @@ Device = Annotated[
     typer.Option(
         "--device",
         metavar="NAME",
-        help="Where kernels run: cuda, hip, ir (their compiled IR, needs no GPU), interpret (Triton's interpreter), "
-        "all, or auto: all but interpret, which stands in where ir cannot run.",
+        help="Where kernels run: cuda, hip, ir (their compiled IR, needs no GPU), interpret (Triton's "
+        "interpreter), all, or auto: all but interpret, which stands in where ir cannot run.",
     ),
 ]
 Budget = Annotated[
