@@ -43,9 +43,12 @@ def choose_dims(dims: Dims, choose: Chooser, widest: int = INT32_MAX, low: int =
 
 
 def choose_plan(
-    dims: Dims, choose: Chooser, widest: int = INT32_MAX, chunks: Sequence[int | None] = (None, *CHUNKS)
+    dims: Dims, choose: Chooser, widest: int = INT32_MAX, chunks: Sequence[int | None] | None = None
 ) -> ScratchPlan:
     """Any step width, any top-k, and any chunk: the plan's choice (None) or either of the two by force."""
+    if chunks is None:
+        # Without two head tiles the plan's choice is always the larger of the two.
+        chunks = (None, *CHUNKS) if dims.head_tiles == 2 else CHUNKS
     tokens = choose.integer("tokens", 1, dims.family.max_tokens, few=4)
     chunk = choose.pick("chunk", chunks)
     return ScratchPlan(choose_dims(dims, choose, widest), tokens, chunk)
@@ -156,7 +159,7 @@ def codes_cover(dims: Dims, choose: Chooser, slip: int = 0) -> Condition:
     twin="one chunk fewer",
 )
 def chunks_cover(dims: Dims, choose: Chooser, slip: int = 0) -> Condition:
-    plan = choose_plan(dims, choose)
+    plan = choose_plan(dims, choose, chunks=(None, *CHUNKS))
     keys, chunk, chunks = plan.dims.keys, plan.chunk, plan.chunks - slip
     key = choose.integer("key", 0, keys - 1, few=3)
     choose.event("last chunk is partial", keys % chunk != 0)
