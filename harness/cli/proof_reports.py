@@ -20,10 +20,11 @@ def print_stability(plan: Plan, seeds: int) -> int:
     from kvproof.harness.prove.locked import Setting, default_jobs
     from kvproof.harness.prove.stability import reseeded
     from kvproof.harness.prove.theorems import theorem_subjects
+    from kvproof.harness.solve.backends import installed
 
     theorems = theorem_subjects() if plan.proofs.theorems else []
     pairs = pairs_of([*proof_subjects(plan.systems, plan.subjects), *theorems])
-    setting = Setting(jobs=plan.proofs.jobs or default_jobs())
+    setting = Setting(plan.proofs.solvers or tuple(installed()), jobs=plan.proofs.jobs or default_jobs())
     with progress_console().status(f"proving with {seeds} seeds"):
         unstable = list(reseeded(pairs, setting, seeds))
     console = output_console()

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from kvproof.harness.cli.errors import UsageError
 from kvproof.models.deepseek_v4 import ModelConfig, real_configs
 from kvproof.reports.result import Result
 from kvproof.reports.verdict import Status, Verdict
@@ -44,6 +45,26 @@ def default_lock(subjects: Sequence[ModelConfig]) -> Path:
     served = {config.name: config for config in real_configs()}
     in_repository = Path("proofs").is_dir() and all(served.get(s.name) == s for s in subjects)
     return Path("proofs" if in_repository else ".kvproof") / "proofs.lock"
+
+
+def parse_solvers(wanted: Sequence[str] | None) -> tuple[str, ...]:
+    """The solvers of ``--solver``, each of which can be opened here.
+
+    Raises:
+        UsageError: an unknown one, one given twice, or one that is not installed.
+    """
+    from kvproof.harness.solve.backends import KNOWN, SolverAbsentError, backend
+
+    for name in wanted or ():
+        if name not in KNOWN:
+            raise UsageError(f"--solver is {name!r}; allowed: {', '.join(KNOWN)}")
+        if list(wanted or ()).count(name) > 1:
+            raise UsageError(f"--solver names {name} more than once")
+        try:
+            backend(name)
+        except SolverAbsentError as error:
+            raise UsageError(f"--solver is {name!r}: {error}") from error
+    return tuple(wanted or ())
 
 
 def theorem_pairs() -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Protocol
 
 from kvproof.harness.solve.cvc5_backend import Cvc5Backend
+from kvproof.harness.solve.isl_backend import IslBackend
 from kvproof.harness.solve.query import Answer, Budget
 from kvproof.harness.solve.smtlib import Script
 from kvproof.harness.solve.z3_backend import Z3Backend
@@ -30,10 +31,14 @@ class Backend(Protocol):
         ...
 
 
-_OPEN: Mapping[str, Callable[[], Backend]] = {"z3": Z3Backend, "cvc5": Cvc5Backend}
+_OPEN: Mapping[str, Callable[[], Backend]] = {"z3": Z3Backend, "cvc5": Cvc5Backend, "isl": IslBackend}
 
-SOLVERS = tuple(_OPEN)
-"""Names of the solvers, in order of preference."""
+SOLVERS = ("z3", "cvc5")
+"""Names of the solvers that every proof is given to, in order of preference."""
+
+
+KNOWN = tuple(_OPEN)
+"""Names of all solvers; isl applies to linear questions only."""
 
 
 class SolverAbsentError(RuntimeError):
@@ -49,16 +54,16 @@ def backend(name: str) -> Backend:
         SolverAbsentError: its package is not installed.
     """
     if name not in _OPEN:
-        raise ValueError(f"solver is {name!r}; allowed: {', '.join(_OPEN)}")
+        raise ValueError(f"solver is {name!r}; allowed: {', '.join(KNOWN)}")
     try:
         return _OPEN[name]()
     except ImportError as error:
-        package = {"z3": "z3-solver"}.get(name, name)
+        package = {"z3": "z3-solver", "isl": "islpy"}.get(name, name)
         raise SolverAbsentError(f"solver {name} is not installed ({error}); pip install {package}") from error
 
 
 def installed() -> Mapping[str, str]:
-    """Version of each solver that can be opened here."""
+    """Version of each of :data:`SOLVERS` that can be opened here."""
     versions: dict[str, str] = {}
     for name in SOLVERS:
         try:

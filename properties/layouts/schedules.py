@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvproof.models.index import INT64_MAX, Condition, IndexValue, maximum, negate
+from kvproof.models.index import INT64_MAX, Condition, IndexValue, negate
 from kvproof.models.row_space import CSA_RATIO, HCA_RATIO, WindowParams
 from kvproof.properties.layouts.pools import Pool
 from kvproof.properties.statement import Chooser, Needs, statement
@@ -46,7 +46,8 @@ def state_survives(choose: Chooser, ratio: int, pooled: int, drafts: int, ring: 
     start = choose.integer("start", 0, INT64_MAX, few=2 * ring)
     compressed = choose.integer("compressed position", start, start + pooled)
     choose.assume((compressed + 1) % ratio == 0)
-    read = choose.integer("read", maximum(compressed - pooled + 1, 0), start - 1)
+    read = choose.integer("read", 0, start - 1)
+    choose.assume(read >= compressed - pooled + 1)
     rejected = choose.integer("earlier write", read + 1, start - 1 + drafts)
     return negate(row.index(0, read) == row.index(0, rejected))
 
@@ -55,7 +56,8 @@ def state_writes_apart(choose: Chooser, pooled: int, ring: int) -> Condition:
     """One step writes no cell of the state twice: its write plan keeps the last K positions of the context."""
     row = one_ring(ring)
     context = choose.integer("context", 1, INT64_MAX, few=2 * ring)
-    first = choose.integer("write a", maximum(0, context - pooled), context - 1)
+    first = choose.integer("write a", 0, context - 1)
+    choose.assume(first >= context - pooled)
     second = choose.integer("write b", first + 1, context - 1)
     return negate(row.index(0, first) == row.index(0, second))
 
@@ -123,5 +125,6 @@ def plan_keeps_enough(choose: Chooser, pooled: int, drafts: IndexValue) -> Condi
     """
     start = choose.integer("start", 0, INT64_MAX)
     following = start + choose.integer("accepted", 1, drafts + 1)
-    read = choose.integer("read", maximum(start, following - pooled + 1), following - 1)
+    read = choose.integer("read", start, following - 1)
+    choose.assume(read >= following - pooled + 1)
     return read >= start + drafts + 1 - pooled

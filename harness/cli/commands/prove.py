@@ -52,6 +52,12 @@ def prove(
     jobs: Annotated[
         str | None, typer.Option("--jobs", metavar="N", help="Worker processes. Default: one a core.")
     ] = None,
+    solver: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--solver", metavar="NAME", help="z3, cvc5 or isl. May be given more than once. Default: z3 and cvc5."
+        ),
+    ] = None,
     json_file: options.JsonFile = None,
     junit_file: options.JunitFile = None,
 ) -> None:
@@ -70,7 +76,7 @@ def prove(
     from dataclasses import replace
 
     from kvproof.harness.cli.execute import Choice, execute
-    from kvproof.harness.cli.proving import default_lock
+    from kvproof.harness.cli.proving import default_lock, parse_solvers
     from kvproof.harness.cli.values import optional, parse_integer
 
     modes = {"--all": everything, "--check": check, "--reseed": reseed is not None, "--diff": diff is not None}
@@ -82,7 +88,14 @@ def prove(
     choice = Choice(config, kv, draft, draft_tokens, block_size, systems=system)
     plan = choice.plan("prove", proving=True, fuzzing=False)
     path = Path(lock) if lock is not None else default_lock(plan.subjects)
-    proofs = replace(plan.proofs, lock=path, everything=everything, check=check, jobs=workers)
+    proofs = replace(
+        plan.proofs,
+        lock=path,
+        everything=everything,
+        check=check,
+        jobs=workers,
+        solvers=parse_solvers(solver),
+    )
     plan = replace(plan, proofs=proofs)
     if seeds is not None:
         from kvproof.harness.cli.proof_reports import print_stability
