@@ -26,6 +26,7 @@ class ProofChoice:
         theorems: also prove for every size.
         jobs: worker processes; 0 is one a core.
         one_solver: ask the first solver that is here; otherwise each of them has to agree.
+        solvers: names; empty is every one of the two usual ones that is installed.
     """
 
     lock: Path | None = None
@@ -34,6 +35,7 @@ class ProofChoice:
     theorems: bool = False
     jobs: int = 0
     one_solver: bool = False
+    solvers: tuple[str, ...] = ()
 
 
 EVERYTHING_ANEW = ProofChoice()
@@ -88,7 +90,7 @@ def run_proofs(subjects: Sequence[Any], choice: ProofChoice) -> Iterator[Result]
     from kvproof.harness.solve.backends import installed
 
     pairs = pairs_of([*subjects, *(theorem_subjects() if choice.theorems else [])])
-    solvers = tuple(installed())[: 1 if choice.one_solver else None]
+    solvers = choice.solvers or tuple(installed())[: 1 if choice.one_solver else None]
     if not solvers:
         missing = Verdict(Status.NOT_RUN, "no solver is installed; pip install z3-solver cvc5")
         for subject, statement in pairs:
