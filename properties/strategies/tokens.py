@@ -13,6 +13,7 @@ from kvproof.models.row_space import CSA_RATIO, HCA_RATIO, UnifiedPoolGeometry
 from kvproof.properties.strategies.batches import STALE, stale_slots
 from kvproof.properties.strategies.cases import poison
 from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
+from kvproof.properties.strategies.geometry import geometry_from_json, geometry_json
 
 MAX_SEQUENCES = 4
 
@@ -114,6 +115,16 @@ def first_positions(draw: st.DrawFn, geometry: UnifiedPoolGeometry, queries: int
 def stale_tail(draw: st.DrawFn, values: list[int]) -> list[int]:
     """The values, and behind them what a buffer of a larger batch still holds."""
     return [*values, *draw(st.lists(STALE, min_size=1, max_size=3))] if draw(rarely()) else values
+
+
+@st.composite
+def vast(draw: st.DrawFn, geometry: UnifiedPoolGeometry) -> UnifiedPoolGeometry:
+    """The same layout in a plane of nearly 2**31 rows, sometimes: an index builder needs no memory for it."""
+    # A plane numbered by another keeps that one's slots.
+    if draw(mostly()) or geometry.slot_origin:
+        return geometry
+    rows = INT32_MAX - draw(st.integers(0, 2 * geometry.slot_rows))
+    return geometry_from_json({**geometry_json(geometry), "plane_rows": rows, "slot_positions": None})
 
 
 @st.composite

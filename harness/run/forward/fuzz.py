@@ -1,4 +1,4 @@
-"""Fuzzing a joint obligation: drawn schedules on a device, a shrunk finding, a verdict; and its replay."""
+"""Fuzzing a joint obligation: drawn schedules on a device, a shrunk finding, a verdict."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kvproof.harness.devices.base import Device, DeviceError, DeviceLostError
-from kvproof.harness.devices.registry import find_device
 from kvproof.harness.run.exploration import Abandon, Progress, Shrinking, explore
 from kvproof.harness.run.forward.launches import Checks, JointFailed, Launches
 from kvproof.harness.run.forward.run import run_schedule
 from kvproof.harness.run.fuzz import ANY_LAYOUT, judge, satisfied
-from kvproof.harness.run.replay import register_replayer
 from kvproof.kernels.registry import Kernel, all_kernels
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.properties.joint.draws import events, schedules
-from kvproof.properties.joint.obligations import OBLIGATIONS, Obligation
+from kvproof.properties.joint.obligations import Obligation
 from kvproof.properties.joint.schedule import Schedule, schedule_from_json, schedule_json
 from kvproof.properties.joint.transforms import variants
 from kvproof.reports import environment
@@ -158,23 +156,3 @@ def fuzz_joint(
     return replace(
         result, verdict=verdict, seconds=run.seconds, cases=run.cases, events=run.events, findings=findings
     )
-
-
-def replay_joint(finding: Finding) -> Verdict:
-    """Replay a schedule on the device that it failed on."""
-    if finding.property_name not in OBLIGATIONS:
-        return Verdict(Status.UNKNOWN, f"there is no obligation {finding.property_name!r} any more")
-    device = find_device(finding.device)
-    found = device.probe()
-    if not found.available:
-        return Verdict(Status.NOT_RUN, f"device {device.name} is not here: {found.detail}")
-    try:
-        check_case(finding.property_name, finding.case, Launches(device))
-    except (JointFailed, DeviceLostError) as failure:
-        return Verdict(Status.FAIL, str(failure))
-    except (ValueError, KeyError) as error:
-        return Verdict(Status.UNKNOWN, f"the case does not fit the present obligation: {error!r}")
-    return Verdict(Status.PASS, bounds=("this case",))
-
-
-register_replayer(ENGINE, replay_joint)

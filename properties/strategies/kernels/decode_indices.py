@@ -15,13 +15,14 @@ from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
 from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
-from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens
+from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens, vast
 
 
 @st.composite
 def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     """A few tokens of a small plane, all classes that it has, or fewer."""
-    geometry = draw(geometries(min_slots=1) if subject is None else real_geometries(subject, min_slots=1))
+    drawn = draw(geometries(min_slots=1) if subject is None else real_geometries(subject, min_slots=1))
+    geometry = draw(vast(drawn))
     wide = draw(st.sampled_from(["int32", "int64"]))
     batch = draw(tokens(geometry, wide=wide == "int64"))
     win = draw(seldom_low(1, geometry.ring_slots)) if draw(rarely()) else max(geometry.ring_slots - 1, 1)
@@ -36,7 +37,7 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         "geometry": geometry,
     }
     seeds: dict[str, int] = {}
-    events = set(batch.events)
+    events = set(batch.events) | ({"vast plane"} if geometry is not drawn else set())
     for number, (ratio, name) in enumerate(CLASSES.items()):
         present, found = draw(class_buffers(geometry, ratio, batch, win, 6 * seed + 2 * number))
         values |= {f"{name}_{key}" if key != "dest" else f"dest_rows_{name}": v for key, v in present.items()}
@@ -94,6 +95,7 @@ register_property(
                 "second lap": 20,
                 "stale slot": 10,
                 "short slice": 10,
+                "vast plane": 10,
                 "class switched off": 10,
                 "negative position": 1,
             },

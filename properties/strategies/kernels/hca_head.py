@@ -17,7 +17,7 @@ from kvproof.properties.strategies.cases import Case, KernelProperty, register_p
 from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
 from kvproof.properties.strategies.tables import block_tables
-from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens
+from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens, vast
 
 MOST_GROUPS = 12
 """Groups that a slice has room for: a stale count is no reason for a buffer of its size."""
@@ -26,7 +26,8 @@ MOST_GROUPS = 12
 @st.composite
 def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     """A few decode tokens around ends of groups."""
-    geometry = draw(geometries(min_slots=1) if subject is None else real_geometries(subject, min_slots=1))
+    drawn = draw(geometries(min_slots=1) if subject is None else real_geometries(subject, min_slots=1))
+    geometry = draw(vast(drawn))
     wide = draw(st.sampled_from(["int32", "int64"]))
     batch = draw(tokens(geometry, wide=wide == "int64"))
     win = draw(seldom_low(1, geometry.ring_slots)) if draw(rarely()) else max(geometry.ring_slots - 1, 1)
@@ -47,6 +48,7 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         "win": win,
         "geometry": geometry,
     }
+    found |= {"vast plane"} if geometry is not drawn else set()
     found |= events | batch.events | {"HCA" if HCA_RATIO in geometry.classes else "absent class"}
     return Case(values, {"hca_indices": seed}, frozenset(found), {"geometry": geometry_json(geometry)})
 
@@ -77,6 +79,10 @@ def slice_lengths(draw: st.DrawFn, batch: Tokens, committed: list[int], win: int
         if length and draw(rarely()):
             length = draw(st.integers(max(length - 3, 0), length - 1))
             events.add("short slice")
+        elif draw(rarely()):
+            # Room for a group that the token must not see.
+            length += draw(st.integers(1, 2))
+            events.add("long slice")
         lengths.append(length)
         events |= {"groups"} if groups else set()
         events |= {"open group"} if groups and (pos + 1) % HCA_RATIO else set()
@@ -103,6 +109,8 @@ register_property(
                 "groups": 15,
                 "open group": 10,
                 "short slice": 10,
+                "long slice": 10,
+                "vast plane": 10,
                 "descending blocks": 10,
                 "strided table": 10,
             },

@@ -20,7 +20,7 @@ from kvproof.properties.strategies.cases import Case, KernelProperty, register_p
 from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
 from kvproof.properties.strategies.tables import block_tables
-from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens
+from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens, vast
 
 RATIO_OF = {f"prefix_{name}": ratio for ratio, name in CLASSES.items()}
 
@@ -44,7 +44,8 @@ class Chunks:
 @st.composite
 def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     """A forward of a few short chunks, with all classes of a small plane, or fewer."""
-    geometry = draw(geometries(min_slots=1) if subject is None else real_geometries(subject, min_slots=1))
+    drawn = draw(geometries(min_slots=1) if subject is None else real_geometries(subject, min_slots=1))
+    geometry = draw(vast(drawn))
     wide = draw(st.sampled_from(["int32", "int64"]))
     batch = draw(tokens(geometry, wide=wide == "int64", most_queries=6))
     win = draw(seldom_low(1, geometry.ring_slots)) if draw(rarely()) else max(geometry.ring_slots - 1, 1)
@@ -67,7 +68,9 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         "hca_rows_per_block": per_block,
     }
     seeds: dict[str, int] = {}
-    events = set(batch.events | chunks.events | table_events)
+    events = set(batch.events | chunks.events | table_events) | (
+        {"vast plane"} if geometry is not drawn else set()
+    )
     for number, name in enumerate(BUFFERS):
         bounds, buffer, found = draw(buffers(geometry, name, batch, chunks, win, 4 * seed + number))
         values[f"{name}_indptr"], values[f"{name}_indices"] = bounds, buffer
@@ -130,6 +133,10 @@ def buffers(
         at = draw(st.sampled_from(long))
         lengths[at] = draw(st.integers(0, lengths[at] - 1))
         events |= {"short slice"} if served else set()
+    elif lengths and draw(rarely()):
+        # Room for a group, or a position, that the token must not see.
+        lengths[draw(st.sampled_from(range(len(lengths))))] += draw(st.integers(1, 2))
+        events |= {"long slice"} if served else set()
     bounds = draw(slices(lengths))
     size = max(bounds[-1] - draw(seldom_low(0, 2)), 0) if draw(rarely()) else bounds[-1] + draw(seldom_low(0, 2))
     return contiguous("int32", stale_tail(draw, bounds)), draw(cells(size, seed)), events
@@ -179,6 +186,8 @@ register_property(
                 "stale slot": 10,
                 "stale chunk": 10,
                 "short slice": 10,
+                "long slice": 10,
+                "vast plane": 10,
                 "class switched off": 10,
                 "descending blocks": 10,
             },
