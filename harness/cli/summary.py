@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from kvproof.harness.cli.tables import STYLES, is_proof, label, print_tables
 from kvproof.reports.finding import Finding, canonical_json
 from kvproof.reports.record import Record
 from kvproof.reports.result import Result
-from kvproof.reports.verdict import Status, combine
-
-_STYLES = {
-    Status.PASS: "green",
-    Status.FAIL: "bold red",
-    Status.UNKNOWN: "yellow",
-    Status.UNSUPPORTED: "magenta",
-    Status.NOT_RUN: "dim",
-}
+from kvproof.reports.verdict import Status
 
 _REASON_LENGTH = 240
-
-_PROOF_ENGINES = frozenset({"prove", "enumerate"})
-
-
-@dataclass
-class _Row:
-    """The results of one property on one subject."""
-
-    proofs: list[Result] = field(default_factory=list[Result])
-    runs: list[Result] = field(default_factory=list[Result])
-
-    def add(self, result: Result) -> None:
-        (self.proofs if result.engine in _PROOF_ENGINES else self.runs).append(result)
 
 
 def print_summary(record: Record, planned: int, console: Console) -> None:
@@ -49,7 +26,7 @@ def print_summary(record: Record, planned: int, console: Console) -> None:
         console: where to.
     """
     if record.results:
-        console.print(_table(record.results))
+        print_tables(record.results, console)
     _print_counts(record, console)
     _print_reasons(record.results, console)
     _print_assumptions(record.results, console)
@@ -67,7 +44,7 @@ def print_replay(finding: Finding, result: Result, console: Console) -> None:
     state = {Status.PASS: "the fault is gone", Status.FAIL: "the fault is still there"}.get(
         result.verdict.status, "the case could not be run to an answer"
     )
-    style = _STYLES[result.verdict.status]
+    style = STYLES[result.verdict.status]
     where = f" on {finding.device}" if finding.device else ""
     console.print(f"finding {finding.id}: {escape(finding.property_name)}{where}, {escape(finding.subject)}")
     console.print(f"  states  {escape(finding.words)}")
@@ -81,54 +58,14 @@ def print_replay(finding: Finding, result: Result, console: Console) -> None:
     console.print(f"[{style}]{result.verdict.status}[/] {state}{reason}")
 
 
-def label(result: Result) -> str:
-    """The property, and the device where one matters."""
-    return f"{result.property_name} on {result.device}" if result.device else result.property_name
-
-
-def _table(results: Sequence[Result]) -> Table:
-    subjects: dict[str, dict[str, _Row]] = {}
-    for result in results:
-        subjects.setdefault(result.subject, {}).setdefault(label(result), _Row()).add(result)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("configuration", "property", "proof", "fuzz"):
-        table.add_column(name, overflow="fold")
-    for name in ("queries", "cases", "time"):
-        table.add_column(name, justify="right")
-    for subject, rows in subjects.items():
-        for place, (name, row) in enumerate(rows.items()):
-            table.add_row(
-                "" if place else subject,
-                escape(name),
-                _status(row.proofs),
-                _status(row.runs),
-                _total(row.proofs),
-                _total(row.runs),
-                f"{sum(result.seconds for result in [*row.proofs, *row.runs]):.2f} s",
-            )
-        table.add_section()
-    return table
-
-
-def _status(results: Sequence[Result]) -> str:
-    if not results:
-        return ""
-    status = combine(result.verdict for result in results).status
-    return f"[{_STYLES[status]}]{status}[/]"
-
-
-def _total(results: Sequence[Result]) -> str:
-    return f"{sum(result.cases for result in results):,}" if results else ""
-
-
 def _print_counts(record: Record, console: Console) -> None:
     for name, results in (
-        ("proofs", [r for r in record.results if r.engine in _PROOF_ENGINES]),
-        ("fuzzing", [r for r in record.results if r.engine not in _PROOF_ENGINES]),
+        ("proofs", [r for r in record.results if is_proof(r)]),
+        ("fuzzing", [r for r in record.results if not is_proof(r)]),
     ):
         if results:
             counts = Counter(result.verdict.status for result in results)
-            each = ", ".join(f"[{_STYLES[status]}]{counts[status]} {status}[/]" for status in Status)
+            each = ", ".join(f"[{STYLES[status]}]{counts[status]} {status}[/]" for status in Status)
             what = "queries" if name == "proofs" else "cases"
             cases, seconds = sum(r.cases for r in results), sum(r.seconds for r in results)
             console.print(f"{name + ':':9}{each}; {cases:,} {what} in {seconds:.1f} s")
@@ -142,7 +79,7 @@ def _print_reasons(results: Iterable[Result], console: Console) -> None:
             reasons.setdefault((result.verdict.status, result.verdict.reason), []).append(where)
     for (status, reason), places in sorted(reasons.items(), key=lambda item: list(Status).index(item[0][0])):
         shown = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
-        console.print(f"[{_STYLES[status]}]{status}[/] {escape(shown)}: {escape(_shortened(reason))}")
+        console.print(f"[{STYLES[status]}]{status}[/] {escape(shown)}: {escape(_shortened(reason))}")
 
 
 def _shortened(reason: str) -> str:
@@ -151,7 +88,7 @@ def _shortened(reason: str) -> str:
 
 
 def _print_assumptions(results: Iterable[Result], console: Console) -> None:
-    proved = [r for r in results if r.engine in _PROOF_ENGINES and r.verdict.passed]
+    proved = [r for r in results if is_proof(r) and r.verdict.passed]
     assumptions = dict.fromkeys(text for result in proved for text in result.verdict.assumptions)
     for text in assumptions:
         console.print(f"proved under: {escape(text)}")

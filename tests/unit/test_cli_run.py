@@ -113,6 +113,28 @@ def test_the_table_has_a_row_a_property_and_counts_of_every_status(run, capsys):
     assert "UNKNOWN b (v4-flash): 2 of 100 cases" in out
 
 
+def test_many_subjects_get_a_letter_each_in_one_row_a_property(capsys):
+    from kvproof.harness.cli.tables import print_tables
+    from kvproof.harness.cli.terminal import output_console
+
+    subjects = ["a", "b", "c", "d"]
+    results = [
+        *[Result(s, "p", "prove", Verdict(Status.PASS), 0.25, 2) for s in subjects],
+        Result("a", "q", "prove", Verdict(Status.FAIL, "rows meet"), 0.25, 2),
+        Result("b", "q", "prove", Verdict(Status.UNKNOWN, "gave up"), 0.25, 2),
+        Result("d", "q", "prove", Verdict(Status.PASS), 0.25, 2),
+        Result("all configurations", "p", "fuzz", Verdict(Status.PASS), 1.0, 100),
+        Result("any layout", "p", "fuzz", Verdict(Status.UNKNOWN, "too few"), 1.0, 7),
+        Result("all configurations", "k", "fuzz", Verdict(Status.NOT_RUN, "no GPU"), 0.0, device="cuda"),
+    ]
+    print_tables(results, output_console())
+    out = capsys.readouterr().out
+    assert "1 a, 2 b, 3 c, 4 d" in out
+    assert re.search(r"p +PPPP +8 +PASS +UNKNOWN +107 +3\.00 s", out)
+    assert re.search(r"q +FU\.P +6 +0\.75 s", out)
+    assert re.search(r"k on cuda +NOT_RUN +0 +0\.00 s", out)
+
+
 def test_an_absent_device_is_not_run_and_printed(run, capsys):
     devices = [FakeDevice("cuda", "no CUDA GPU found", available=False)]
     status, record = run("fuzz", tasks=[task(Status.PASS)], devices=devices)
