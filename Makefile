@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 ARGS ?=
 # Test processes: one a core.
 JOBS ?= auto
+# Of one property on one configuration; there are well over a thousand such pairs.
+NIGHTLY_SECONDS ?= 10
 
 # Named by content, so that a fresh clone, a touched file or a switched branch asks for nothing needless.
 STAMP := $(VENV)/.kvproof-$(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
@@ -51,8 +53,8 @@ format: setup
 	$(BIN)/ruff check --fix
 
 nightly: setup
-	KVPROOF_PROFILE=nightly $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
-	$(BIN)/kvproof verify --budget 20m
+	KVPROOF_PROFILE=nightly KVPROOF_NIGHTLY_SECONDS=$(NIGHTLY_SECONDS) $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(BIN)/kvproof verify --device all --budget 20m
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks src/*.egg-info
