@@ -26,6 +26,21 @@ THEOREMS = (
 )
 """Statements that are proved for every size."""
 
+BY_HAND: Mapping[str, str] = {
+    "least height": "that R positions do not fit into R - 1 folds (the pigeonhole principle)",
+}
+"""The single step of a theorem that no solver checks."""
+
+OUT_OF_REACH: Mapping[str, tuple[str, str]] = {
+    "layer independence": (
+        "layers are given as a list of ratios by id; its length is not a number that a proof can leave free",
+        "count_layer_lists",
+    ),
+    "default plane": ("as layer independence: it builds a layout from such a list", "count_layer_lists"),
+    "least height, the pigeonhole": ("a counting argument over R positions, not arithmetic", "count_heights"),
+}
+"""What is UNKNOWN for every size, why, and the function of small_scopes that covers it up to a size."""
+
 
 def theorem_subject(ratios: Sequence[int]) -> Subject:
     """Every layout with exactly these classes: layers, strides, ring, arena, alignment and capacity are free."""

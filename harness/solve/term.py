@@ -438,15 +438,17 @@ def evaluate(
 _INFIX = {"div": " // ", "mod": " % ", "mul": "*", "and": " and ", "or": " or "}
 
 
-def show(term: Term) -> str:  # noqa: PLR0911  (one a kind of term)
-    """The term as a person writes it."""
+def show(term: Term, names: Mapping[Term, str] | None = None) -> str:  # noqa: PLR0911  (one a kind of term)
+    """The term as a person writes it; a part that has a name is shown by it."""
+    if names and term in names:
+        return names[term]
     if term.op == "const":
         return str(term.payload)
     if term.op == "var":
         return term.payload
     if term.op in {"le", "eq"} and len(term.args) == 1:
-        return _show_relation(term)
-    parts = [show(a) for a in term.args]
+        return _show_relation(term, names)
+    parts = [show(a, names) for a in term.args]
     if term.op == "sum":
         constant, coefficients = term.payload
         shown = [p if c == 1 else f"{c}*{p}" for p, c in zip(parts, coefficients, strict=True)]
@@ -462,16 +464,13 @@ def show(term: Term) -> str:  # noqa: PLR0911  (one a kind of term)
     return f"{term.payload}({', '.join(parts)})" if term.op == "app" else f"({parts[0]} == {parts[1]})"
 
 
-def _show_relation(term: Term) -> str:
+def _show_relation(term: Term, names: Mapping[Term, str] | None) -> str:
     """``a - b <= 0`` with the negative part moved to the right."""
     constant, atoms = linear(term.args[0])
     left = combination(max(constant, 0), {t: c for t, c in atoms.items() if c > 0})
     right = combination(max(-constant, 0), {t: -c for t, c in atoms.items() if c < 0})
-    sign = "<=" if term.op == "le" else "=="
-    return " ".join(
-        [
-            show(left).removeprefix("(").removesuffix(")") if left.op == "sum" else show(left),
-            sign,
-            show(right).removeprefix("(").removesuffix(")") if right.op == "sum" else show(right),
-        ]
-    )
+    sides = [show(side, names) for side in (left, right)]
+    sides = [
+        s[1:-1] if side.op == "sum" and s[0] == "(" else s for s, side in zip(sides, (left, right), strict=True)
+    ]
+    return f"{sides[0]} {'<=' if term.op == 'le' else '=='} {sides[1]}"
