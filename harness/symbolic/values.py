@@ -44,7 +44,10 @@ def index_term(value: Any) -> t.Term:
         return value.term
     if isinstance(value, (bool, SymBool)) or not hasattr(value, "__index__"):
         raise UnsupportedError(f"{value!r} ({type(value).__name__}) is not an integer")
-    return t.integer(operator.index(value))
+    try:
+        return t.integer(operator.index(value))
+    except TypeError as error:  # an array has __index__, and refuses
+        raise UnsupportedError(f"{value!r} ({type(value).__name__}) is not an integer") from error
 
 
 def condition_term(value: Any) -> t.Term:
