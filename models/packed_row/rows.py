@@ -7,8 +7,8 @@ Bytes::
     [462, 512)  zero
 
 A tile's scale is ``2^e`` with the least ``e`` that brings its largest magnitude within the format, and not
-below ``2^-13``; its byte is ``e + 127``, byte 0 stands for a scale of 0 and byte 255 for NaN. Elements are divided by the scale,
-which is exact, and rounded to nearest, ties to even.
+below ``2^-13``; its byte is ``e + 127``, byte 0 stands for a scale of 0 and byte 255 for NaN. Elements are divided
+by the scale, which is exact, and rounded to nearest, ties to even.
 
 NaN and infinite elements do not count for the scale and become NaN; the rest of their tile is as without them.
 The 64 RoPE elements of the row stay bf16 in a plane of their own.

@@ -9,7 +9,14 @@ from kvproof.models.deepseek_v4 import CONFIGS
 from kvproof.models.row_space import CLASS_NAMES, UnifiedPoolGeometry
 
 SPACE = UnifiedPoolGeometry(
-    [0, 4, 128, 4, 128, -1, 0], 2, 2, ring_slots=5, block_size=256, plane_rows=1005, arena_rows=3, slot_positions=12
+    [0, 4, 128, 4, 128, -1, 0],
+    2,
+    2,
+    ring_slots=5,
+    block_size=256,
+    plane_rows=1005,
+    arena_rows=3,
+    slot_positions=12,
 )
 
 
