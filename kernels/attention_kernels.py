@@ -69,6 +69,16 @@ def attend_kernel(
     token = tl.program_id(0) // blocks
     head = (tl.program_id(0) % blocks) * BLOCK_H + tl.arange(0, BLOCK_H)
     split = tl.program_id(1)
+    first, stop, tiles, number = slice_bounds(indptr_ptr, token, count, BLOCK_N)
+    all_tiles = tiles
+    if EXTEND:
+        e_first, e_stop, e_tiles, e_number = slice_bounds(extend_indptr_ptr, token, extend_count, BLOCK_N)
+        number += e_number
+        all_tiles += e_tiles
+    if SPLIT:  # noqa: SIM102  (decided when compiled; the inner one when run)
+        if split >= all_tiles:
+            return
+
     live_head = (head < heads)[None, :]
     d = tl.arange(0, 128)[:, None]
     q = q_ptr + token.to(tl.int64) * q_stride_t + (head.to(tl.int64) * q_stride_h)[None, :] + d
@@ -76,17 +86,12 @@ def attend_kernel(
     q1 = tl.load(q + 128, mask=live_head, other=0.0)
     q2 = tl.load(q + 256, mask=live_head, other=0.0)
     q3 = tl.load(q + 384, mask=live_head, other=0.0)
-
-    first, stop, tiles, number = slice_bounds(indptr_ptr, token, count, BLOCK_N)
     top = tl.full([BLOCK_H], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_H], tl.float32)
     c0 = tl.zeros([128, BLOCK_H], tl.float32)
     c1 = tl.zeros([128, BLOCK_H], tl.float32)
     c2 = tl.zeros([128, BLOCK_H], tl.float32)
     c3 = tl.zeros([128, BLOCK_H], tl.float32)
-    if EXTEND:
-        e_first, e_stop, _, e_number = slice_bounds(extend_indptr_ptr, token, extend_count, BLOCK_N)
-        number += e_number
 
     n = tl.arange(0, BLOCK_N)
     for begin in tl.range(first + split * BLOCK_N, stop, splits * BLOCK_N, num_stages=STAGES):
@@ -140,30 +145,32 @@ def merge_kernel(
     extend_count,
     EXTEND: tl.constexpr,
     BLOCK_N: tl.constexpr,
+    BLOCK_H: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    """Grid (tokens * heads, 512 / COLUMNS): program (t, h, c) folds the tiles of one token and head, in order."""
-    token = tl.program_id(0) // heads
-    head = tl.program_id(0) % heads
-    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    """Grid (tokens * ceil(heads / BLOCK_H), 512 / COLUMNS): folds a token's tiles, in order, for some heads."""
+    blocks = tl.cdiv(heads, BLOCK_H)
+    token = tl.program_id(0) // blocks
+    head = (tl.program_id(0) % blocks) * BLOCK_H + tl.arange(0, BLOCK_H)
+    live = head < heads
+    column = (tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS))[None, :]
     _, _, tiles, number = slice_bounds(indptr_ptr, token, count, BLOCK_N)
     if EXTEND:
         _, _, e_tiles, e_number = slice_bounds(extend_indptr_ptr, token, extend_count, BLOCK_N)
         tiles += e_tiles
         number += e_number
-    # One lane each, so that the same vector operations as in the other kernel are used.
-    top = tl.full([1], float("-inf"), tl.float32)
-    total = tl.zeros([1], tl.float32)
-    sums = tl.zeros([COLUMNS], tl.float32)
+    top = tl.full([BLOCK_H], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_H], tl.float32)
+    sums = tl.zeros([BLOCK_H, COLUMNS], tl.float32)
     for tile in tl.range(0, tiles, loop_unroll_factor=4):
         place = (number + tile).to(tl.int64) * heads + head
-        lane = 2 * place + tl.arange(0, 1)
-        weight = tl.load(stats_ptr + lane)
-        part = tl.load(sums_ptr + place * 512 + column)
-        top, keep, take = fold_weights(top, tl.load(stats_ptr + lane + 1))
-        sums = fold(sums, part, tl.broadcast_to(keep, sums.shape), tl.broadcast_to(take, sums.shape))
+        weight = tl.load(stats_ptr + 2 * place, mask=live, other=0.0)
+        tile_top = tl.load(stats_ptr + 2 * place + 1, mask=live, other=0.0)
+        part = tl.load(sums_ptr + (place * 512)[:, None] + column, mask=live[:, None], other=0.0)
+        top, keep, take = fold_weights(top, tile_top)
+        sums = fold(sums, part, keep[:, None], tl.broadcast_to(take[:, None], sums.shape))
         total = fold(total, weight, keep, take)
-    sink = tl.load(sink_ptr + head + tl.arange(0, 1))
-    result = sums * tl.broadcast_to(result_factor(top, total, sink), sums.shape)
-    out = out_ptr + token.to(tl.int64) * out_stride_t + head.to(tl.int64) * out_stride_h + column
-    tl.store(out, result.to(out_ptr.dtype.element_ty))
+    sink = tl.load(sink_ptr + head, mask=live, other=0.0)
+    result = sums * result_factor(top, total, sink)[:, None]
+    out = out_ptr + token.to(tl.int64) * out_stride_t + (head.to(tl.int64) * out_stride_h)[:, None] + column
+    tl.store(out, result.to(out_ptr.dtype.element_ty), mask=live[:, None])

@@ -19,7 +19,10 @@ LOG2E = 1.4426950408889634
 MOST_SPLITS = 32
 MOST_SCRATCH_BYTES = 1 << 29
 """A launch that would need more scratch memory than this does not split. Results are the same."""
-MERGE_COLUMNS = 128
+MERGE_TILE = (1, 128)
+"""Heads and columns of a program that folds tiles: many small programs, since few tokens are split."""
+MERGE_TILE_CPU = (16, 512)
+"""Likewise where programs run one after the other."""
 
 
 @dataclass(frozen=True)
@@ -190,9 +193,10 @@ def run_attention(
         num_warps=plan.warps,
     )
     if splits > 1:
+        block_h, columns = MERGE_TILE_CPU if q.device.type == "cpu" else MERGE_TILE
         launch(
             merge_kernel,
-            (tokens * heads, WIDTH // MERGE_COLUMNS),
+            (tokens * triton.cdiv(heads, block_h), WIDTH // columns),
             out,
             attn_sink,
             keys.indptr,
@@ -205,6 +209,7 @@ def run_attention(
             keys.indices.shape[0],
             0 if extend is None else extend.indices.shape[0],
             **common,
-            COLUMNS=MERGE_COLUMNS,
+            BLOCK_H=block_h,
+            COLUMNS=columns,
             num_warps=1,
         )

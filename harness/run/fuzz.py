@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -69,30 +72,29 @@ def fuzz_kernel(
 
     def trial(data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
         case = data.draw(cases)
-        encoded = case_json(case)
-        key = canonical_json(encoded)
+        text = canonical_json(case_json(case)).encode()
+        key = hashlib.sha256(text).hexdigest()
         if shrinking.settled(key):
             return ()
         try:
             differential.check_case(kernel, device, case, prop.explain)
         except differential.CaseFailed as failure:
-            raise shrinking.failed(key, (encoded, failure)) from failure
+            raise shrinking.failed(key, _Met.of(text, failure)) from failure
         except DeviceLostError as error:
             failure = differential.CaseFailed("device", str(error), "the launch runs", str(error))
-            raise Abandon((encoded, failure)) from error
+            raise Abandon(_Met.of(text, failure)) from error
         return case.events
 
-    def finding(payload: Any) -> Finding:
-        encoded, failure = payload
+    def finding(met: _Met) -> Finding:
         return Finding(
             engine="kernel",
             property_name=kernel.name,
             words=prop.words,
             subject=name,
-            case={"kernel": kernel.name, "launch": encoded},
-            message=f"{failure.kind}: {failure.message}",
-            expected=failure.expected,
-            got=failure.got,
+            case={"kernel": kernel.name, "launch": json.loads(zlib.decompress(met.launch))},
+            message=f"{met.kind}: {met.message}",
+            expected=met.expected,
+            got=met.got,
             device=device.name,
             seed=seed,
             commit=environment.commit(),
@@ -109,6 +111,21 @@ def fuzz_kernel(
         first_chunk=first_chunk,
     )
     return _finish(result, run, prop.needs, finding)
+
+
+@dataclass(frozen=True)
+class _Met:
+    """A failing case, small: shrinking keeps every one that it meets, and an exception would keep its frames."""
+
+    launch: bytes
+    kind: str
+    message: str
+    expected: str
+    got: str
+
+    @classmethod
+    def of(cls, launch: bytes, failure: differential.CaseFailed) -> _Met:
+        return cls(zlib.compress(launch), failure.kind, failure.message, failure.expected, failure.got)
 
 
 def fuzz_statement(

@@ -115,8 +115,8 @@ def _positions(a: Any, rows: npt.NDArray[np.int64]) -> tuple[Values, Values, npt
         score = as_floats(a.score)[source, columns] + term
         kv = np.where(new[:, :, None], as_floats(a.kv)[source, columns], a.kv_state[kept])
         score = np.where(new[:, :, None], score, a.score_state[kept])
-    wide = np.broadcast_to(seen[:, :, None], kv.shape)
-    return kv.astype(np.float64), score.astype(np.float64), wide
+        wide = np.broadcast_to(seen[:, :, None], kv.shape)
+        return kv.astype(np.float64), score.astype(np.float64), wide
 
 
 def _finish(a: Any, rows: npt.NDArray[np.int64], row: Values, error: Values) -> Entries:
