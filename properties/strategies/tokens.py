@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -16,6 +17,13 @@ from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
 from kvproof.properties.strategies.geometry import geometry_from_json, geometry_json
 
 MAX_SEQUENCES = 4
+
+PerToken = Callable[[st.DrawFn, int, bool], Any]
+"""Draws what else a case needs of one token, from its position and whether it is live."""
+
+
+def nothing(_draw: st.DrawFn, _pos: int, _live: bool) -> None:
+    """A token of which nothing else is needed."""
 
 
 PLACES = st.integers(0, 63)
@@ -39,12 +47,14 @@ class Tokens:
         positions: position of each token.
         slots: physical slot of each sequence.
         events: what these tokens show.
+        extras: what ``per_token`` drew for each token.
     """
 
     sequence: list[int]
     positions: list[int]
     slots: list[int]
     events: frozenset[str]
+    extras: list[Any] = field(default_factory=list[Any])
 
     def live(self, t: int) -> bool:
         """Whether token ``t`` is one of a sequence's."""
@@ -59,6 +69,7 @@ def tokens(
     wide: bool,
     most_queries: int = 3,
     sequences: int | None = None,
+    per_token: PerToken = nothing,
 ) -> Tokens:
     """A few query tokens of up to four sequences. Shrinks to one token at position 0.
 
@@ -67,6 +78,8 @@ def tokens(
         wide: positions may pass 32 bits.
         most_queries: tokens of one sequence at most.
         sequences: how many; by default one to four.
+        per_token: draws what else is needed of a token, right after it, so that a token goes as a whole when a
+            case shrinks.
     """
     count = draw(seldom_low(1, MAX_SEQUENCES)) if sequences is None else sequences
     free = [geometry.physical_slot(group) for group in range(geometry.num_slots)]
@@ -74,14 +87,17 @@ def tokens(
     events: set[str] = set()
     ids: list[int] = []
     positions: list[int] = []
+    extras: list[Any] = []
     for sequence in range(count):
         if sequence >= len(slots) or draw(rarely()):
             slot = draw(stale_slots(geometry, frozenset(free)))
             slots = [*slots[:sequence], slot, *slots[sequence + 1 :]]
         queries = draw(seldom_low(0, most_queries))
         first = draw(first_positions(geometry, queries, wide=wide))
-        ids += [sequence] * queries
-        positions += range(first, first + queries)
+        for pos in range(first, first + queries):
+            ids.append(sequence)
+            positions.append(pos)
+            extras.append(per_token(draw, pos, True))
         if queries and not geometry.slot_origin <= slots[sequence] < geometry.slot_positions:
             events.add("stale slot")
         events |= {"negative position"} if queries and first < 0 else set()
@@ -92,9 +108,10 @@ def tokens(
         at = draw(st.sampled_from([len(ids), *range(len(ids))]))
         ids.insert(at, draw(st.one_of(st.just(-1), st.integers(count, INT32_MAX), st.integers(-(2**31), -1))))
         positions.insert(at, draw(STALE))
+        extras.insert(at, per_token(draw, positions[at], False))
         events.add("padded token")
     events |= {"several sequences"} if len({i for i in ids if 0 <= i < count}) > 1 else set()
-    return Tokens(ids, positions, slots, frozenset(events))
+    return Tokens(ids, positions, slots, frozenset(events), extras)
 
 
 @st.composite
@@ -121,7 +138,7 @@ def stale_tail(draw: st.DrawFn, values: list[int]) -> list[int]:
 def vast(draw: st.DrawFn, geometry: UnifiedPoolGeometry) -> UnifiedPoolGeometry:
     """The same layout in a plane of nearly 2**31 rows, sometimes: an index builder needs no memory for it."""
     # A plane numbered by another keeps that one's slots.
-    if draw(mostly()) or geometry.slot_origin:
+    if not draw(rarely()) or geometry.slot_origin:
         return geometry
     rows = INT32_MAX - draw(st.integers(0, 2 * geometry.slot_rows))
     return geometry_from_json({**geometry_json(geometry), "plane_rows": rows, "slot_positions": None})

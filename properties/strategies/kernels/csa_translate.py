@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
@@ -18,7 +19,17 @@ from kvproof.properties.strategies.cases import Case, KernelProperty, register_p
 from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
 from kvproof.properties.strategies.tables import block_tables
-from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens
+from kvproof.properties.strategies.tokens import cells, slices, stale_tail, tokens
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What an indexer left of one token, and the length of its window and of its slice."""
+
+    entries: list[int]
+    skip: int
+    length: int
+    events: frozenset[str]
 
 
 @st.composite
@@ -27,20 +38,24 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     source = geometries(min_slots=1) if subject is None else real_geometries(subject, min_slots=1)
     geometry = draw(source.filter(lambda g: CSA_RATIO in g.classes))
     wide = draw(st.sampled_from(["int32", "int64"]))
-    batch = draw(tokens(geometry, wide=wide == "int64"))
     columns = draw(seldom_low(1, 4))
     capacity = geometry.block_size // CSA_RATIO
-    table, table_events = draw(block_tables(geometry, len(batch.slots), columns))
     topk = draw(seldom_low(1, 5))
     # 0 is a prefill launch, whose windows' lengths are given.
     window_size = draw(seldom_low(0, geometry.ring_slots))
-    count = len(batch.sequence)
-    skips = [draw(seldom_low(0, 4)) for _ in range(count)]
-    entries, found = draw(selections(batch, topk, columns * capacity))
-    lengths, more = draw(slice_lengths(batch, topk, window_size, skips))
+
+    def per_token(draw_: st.DrawFn, pos: int, live: bool) -> Selection:
+        return draw_(selections(pos, live, topk, columns * capacity, window_size))
+
+    batch = draw(tokens(geometry, wide=wide == "int64", per_token=per_token))
+    chosen: list[Selection] = batch.extras
+    count = len(chosen)
+    table, table_events = draw(block_tables(geometry, len(batch.slots), columns))
     seed = draw(st.integers(0, 2**16))
-    bounds = draw(slices(lengths))
+    bounds = draw(slices([selection.length for selection in chosen]))
     size = max(bounds[-1] - draw(seldom_low(0, 2)), 0) if draw(rarely()) else bounds[-1] + draw(seldom_low(0, 2))
+    entries = [selection.entries for selection in chosen]
+    skips = [selection.skip for selection in chosen]
     values: dict[str, Any] = {
         "topk_local": contiguous("int32", entries, (count, topk)),
         "block_tables": table,
@@ -53,50 +68,36 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         "csa_block_capacity": capacity,
         "window_size": window_size,
     }
-    events = batch.events | table_events | found | more | {"given windows" if not window_size else "decode"}
+    events = batch.events | table_events | {"decode" if window_size else "given windows"}
+    events = events.union(*(selection.events for selection in chosen))
     return Case(values, {"kv_indices_csa": seed}, frozenset(events), {"geometry": geometry_json(geometry)})
 
 
 @st.composite
-def selections(draw: st.DrawFn, batch: Tokens, topk: int, entries: int) -> tuple[list[list[int]], set[str]]:
-    """For each token ``topk`` entries: complete ones of its sequence, the open group, and garbage."""
-    found: list[list[int]] = []
+def selections(draw: st.DrawFn, pos: int, live: bool, topk: int, entries: int, window_size: int) -> Selection:
+    """``topk`` entries of one token (complete ones, the open group's, garbage), and how long its slice is."""
+    closed = min(max(pos + 1, 0) // CSA_RATIO, entries)
+    found: list[int] = []
     events: set[str] = set()
-    for t, pos in enumerate(batch.positions):
-        closed = min(max(pos + 1, 0) // CSA_RATIO, entries)
-        row: list[int] = []
-        for _ in range(topk):
-            if closed and draw(mostly()):
-                entry = draw(st.integers(0, closed - 1))
-            else:
-                # The group that the token is in, the one past the table, and anything.
-                entry = draw(st.one_of(st.just(closed), st.just(entries), st.integers(-3, -1), STALE))
-            row.append(min(entry, INT32_MAX))
-            if batch.live(t):
-                known = bool(complete(row[-1], pos)) and row[-1] < entries
-                events.add("second block" if known and row[-1] * 2 >= entries else "entry")
-                events |= set() if known else {"garbage entry"}
-        found.append(row)
-    return found, events
-
-
-@st.composite
-def slice_lengths(
-    draw: st.DrawFn, batch: Tokens, topk: int, window_size: int, skips: list[int]
-) -> tuple[list[int], set[str]]:
-    """Lengths of slices: the window and up to ``topk`` entries; sometimes too short or too long."""
-    lengths: list[int] = []
-    events: set[str] = set()
-    for t, pos in enumerate(batch.positions):
-        tail = min(max(pos + 1, 0), window_size) if window_size else skips[t]
-        head = draw(seldom_low(0, topk))
-        length = tail + head if batch.live(t) else 0
-        if batch.live(t) and draw(rarely()):
-            length = draw(st.sampled_from([max(tail - 1, 0), tail + topk + 2]))
-            events.add("wrong slice")
-        lengths.append(length)
-        events |= {"partial head"} if batch.live(t) and 0 < length - tail < topk else set()
-    return lengths, events
+    for _ in range(topk):
+        if closed and draw(mostly()):
+            entry = draw(st.integers(0, closed - 1))
+        else:
+            # The group that the token is in, the one past the table, and anything.
+            entry = draw(st.one_of(st.just(closed), st.just(entries), st.integers(-3, -1), STALE))
+        found.append(min(entry, INT32_MAX))
+        known = bool(complete(found[-1], pos)) and found[-1] < entries
+        if live:
+            events.add("second block" if known and found[-1] * 2 >= entries else "entry")
+            events |= set() if known else {"garbage entry"}
+    skip, head = draw(seldom_low(0, 4)), draw(seldom_low(0, topk))
+    tail = min(max(pos + 1, 0), window_size) if window_size else skip
+    length = tail + head if live else 0
+    if live and draw(rarely()):
+        length = draw(st.sampled_from([max(tail - 1, 0), tail + topk + 2]))
+        events.add("wrong slice")
+    events |= {"partial head"} if live and 0 < length - tail < topk else set()
+    return Selection(found, skip, length, frozenset(events))
 
 
 def explain(a: Arguments, _access: Access, at: Mapping[str, int]) -> str:
