@@ -88,7 +88,7 @@ def test_nothing_to_write_launches_nothing(changed: dict[str, Any]) -> None:
 
 
 REFUSED: list[tuple[str, Any, type[Exception], str]] = [
-    ("kv", None, TypeError, "kv must be a torch.Tensor, got NoneType"),
+    ("kv", None, ValueError, "kv must be given unless k_packed, k_rope and pool_rope are"),
     ("kv", torch.zeros(4, dtype=torch.bfloat16), ValueError, r"kv must have shape \[T, D\], got \[4\]"),
     ("kv", torch.zeros(4, 2, dtype=torch.int32), TypeError, "kv must be bfloat16 or float16 or float32 or uint8"),
     ("kv", torch.zeros(4, 2), TypeError, "pool must be float32, got bfloat16"),
