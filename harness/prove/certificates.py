@@ -42,12 +42,14 @@ class ProofRecord:
         inputs: fingerprint of what the proof depends on.
         verdict: status of the proof.
         assumptions: of its verdict.
+        queries: how many there were, vacuity checks and twins included.
         obligations: one line each: kind, name, path and the hash of its normalised SMT-LIB.
     """
 
     inputs: str
     verdict: str
     assumptions: tuple[str, ...]
+    queries: int
     obligations: tuple[str, ...]
 
 
@@ -145,6 +147,7 @@ def _to_json(lock: Lock) -> dict[str, Any]:
                 "inputs": record.inputs,
                 "verdict": record.verdict,
                 "assumptions": list(record.assumptions),
+                "queries": record.queries,
                 "obligations": list(record.obligations),
             }
             for (subject, statement), record in sorted(lock.proofs.items())
@@ -159,7 +162,11 @@ def _from_json(data: Mapping[str, Any]) -> Lock:
         certificates[key] = Certificate(core, {name: int(n) for name, n in (unit.split("=") for unit in units)})
     proofs = {
         (item["subject"], item["statement"]): ProofRecord(
-            item["inputs"], item["verdict"], tuple(item["assumptions"]), tuple(item["obligations"])
+            item["inputs"],
+            item["verdict"],
+            tuple(item["assumptions"]),
+            int(item["queries"]),
+            tuple(item["obligations"]),
         )
         for item in data["proofs"]
     }

@@ -280,4 +280,4 @@ def own(query: Query) -> Query:
 
 def text_hash(text: str) -> str:
     """Hash of a normalised query."""
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+    return hashlib.sha256(text.encode()).hexdigest()[:20]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -38,11 +37,11 @@ def fingerprint(
 
 @cache
 def source_digest() -> str:
-    """Hash of the code in :data:`SOURCES`, without its comments, docstrings and layout."""
+    """Hash of the text of :data:`SOURCES`. If only a comment differs, the obligations are made again, and fit."""
     digest = hashlib.sha256()
     for name, text in _sources():
         digest.update(name.encode())
-        digest.update(_code(text).encode())
+        digest.update(text.encode())
     return digest.hexdigest()
 
 
@@ -54,13 +53,3 @@ def _sources() -> Iterator[tuple[str, str]]:
         for module in modules:
             if module.name.endswith(".py"):
                 yield f"{source}:{module.name}", module.read_text(encoding="utf-8")
-
-
-def _code(text: str) -> str:
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                node.body = node.body[1:]
-    return ast.dump(tree)

@@ -123,7 +123,7 @@ def inputs_of(subject: Subject, statement: Statement, versions: Mapping[str, str
 
 def _unchanged(subject: Subject, statement: Statement, record: ProofRecord) -> Proved:
     verdict = Verdict(Status.PASS, assumptions=record.assumptions)
-    result = Result(subject.name, statement.name, "prove", verdict, 0.0, cases=len(record.obligations))
+    result = Result(subject.name, statement.name, "prove", verdict, 0.0, cases=record.queries)
     return Proved(result, record, {}, 0)
 
 
@@ -136,15 +136,20 @@ def prove_pair(subject: Subject, statement: Statement, solvers: Solvers, inputs:
         by = " and ".join(f"{b.name} {b.version}" for b in solvers.backends)
         result = replace(result, verdict=result.verdict.under(f"each obligation proved by {by}"))
     lines = obligation_lines(proof)
-    record = ProofRecord(inputs, result.verdict.status.value, result.verdict.assumptions, lines)
+    status = result.verdict.status.value
+    record = ProofRecord(inputs, status, result.verdict.assumptions, len(proof.steps), lines)
     keys = {step.key for step in proof.steps}
     used = {key: certificate for key, certificate in solvers.fresh.items() if key in keys}
     return Proved(result, record, used, solvers.asked - asked)
 
 
 def obligation_lines(proof: StatementProof) -> tuple[str, ...]:
-    """One line a query: kind, name, path and the hash of its text."""
-    return tuple(f"{step.kind}: {step.name} [{step.path}] {step.key}" for step in proof.steps)
+    """One line an obligation: kind, name, path and the hash of its text.
+
+    Vacuity checks and twins are left out: their answers are cases, which are found again and replayed each time.
+    """
+    steps = [step for step in proof.steps if step.kind not in {"vacuity", "twin"}]
+    return tuple(f"{step.kind}: {step.name} [{step.path}] {step.key}" for step in steps)
 
 
 def updated(lock: Lock, versions: Mapping[str, str], proved: Sequence[Proved]) -> Lock:
@@ -178,14 +183,13 @@ def stale(pairs: Sequence[Pair], lock: Lock, setting: Setting) -> Iterator[Resul
             verdict = Verdict(Status.PASS, assumptions=record.assumptions)
         else:
             verdict = _compared(prove_statement(subject, statement, frozen), record)
-        cases = len(record.obligations) if record else 0
+        cases = record.queries if record else 0
         yield Result(subject.name, statement.name, "prove", verdict, time.perf_counter() - begun, cases=cases)
 
 
 def _compared(proof: StatementProof, record: ProofRecord) -> Verdict:
     """The code has changed; whether what has to be proved has."""
-    proofs_only = tuple(line for line in record.obligations if not line.startswith(("twin:", "vacuity:")))
-    if obligation_lines(proof) == proofs_only and not proof.problems:
+    if obligation_lines(proof) == record.obligations and not proof.problems:
         return Verdict(Status.PASS, assumptions=record.assumptions)
     return Verdict(Status.FAIL, "the lock file is stale: its obligations have changed; run kvproof prove")
 

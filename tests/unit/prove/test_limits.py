@@ -52,8 +52,8 @@ def test_plane_limits_lie_where_the_last_row_meets_the_width(dspark: dict[str, L
     ):
         value = dspark[name].value
         assert value is not None
-        # Every row of a plane of just so many rows has an offset. A view starts at its base row and the rows above the
-        # topmost whole slot are none's, so a little more does too, but not two slots.
+        # Every row of a plane of just so many rows has an offset. A view starts at its base row and the rows
+        # above the topmost whole slot are none's, so a little more does too, but not two slots.
         assert (INT32_MAX + 1) // elements <= value < (INT32_MAX + 1) // elements + 2 * slot
 
 
