@@ -106,6 +106,19 @@ def check_heads(name: str, value: torch.Tensor, shape: list[str | int], like: to
         raise ValueError(f"{name} must have contiguous heads (last stride 1), got strides {list(value.stride())}")
 
 
+def check_apart(name: str, value: torch.Tensor) -> None:
+    """Refuse a result whose heads share elements. They may lie token after token, or head after head."""
+    tokens, heads, width = value.shape
+    by_token, by_head = value.stride(0), value.stride(1)
+    inner = (by_head, heads, by_token, tokens), (by_token, tokens, by_head, heads)
+    apart = any(
+        (count < 2 or step >= width) and (outer_count < 2 or outer >= (count - 1) * step + width)
+        for step, count, outer, outer_count in inner
+    )
+    if not apart:
+        raise ValueError(f"{name} has heads that overlap, with strides {list(value.stride())}; it is written")
+
+
 def run_attention(
     q: torch.Tensor,
     keys: Keys,
@@ -127,14 +140,7 @@ def run_attention(
     check_heads("q", q, ["T", "H", WIDTH], keys.rows)
     tokens, heads = q.shape[0], q.shape[1]
     check_heads("out", out, [tokens, heads, WIDTH], keys.rows)
-    if heads > 1 and out.stride(1) < WIDTH:
-        raise ValueError(f"out has heads that overlap, with strides {list(out.stride())}")
-    if (
-        tokens > 1
-        and out.stride(0) < (heads - 1) * out.stride(1) + WIDTH
-        and out.stride(1) < tokens * out.stride(0)
-    ):
-        raise ValueError(f"out has tokens that overlap, with strides {list(out.stride())}")
+    check_apart("out", out)
     check_tensor("attn_sink", attn_sink, [heads], (torch.float32,), keys.rows)
     if not attn_sink.is_contiguous():
         raise ValueError(f"attn_sink must be contiguous, got strides {list(attn_sink.stride())}")
