@@ -32,6 +32,9 @@ PLANES: Mapping[str, tuple[Plane, ...]] = {
     "bf16": (Plane("kv", HEAD_DIM * 2),),
 }
 
+MAX_DRAFT_LAYERS = 2**16
+"""More is refused: every layer is listed by its ratio, and no model has so many."""
+
 DSPARK_DRAFT_LAYERS = 3
 DRAFTS = ("none", "mtp", "dspark")
 
@@ -68,7 +71,7 @@ class ModelConfig:
             raise LayoutError(f"kv is {self.kv!r}; allowed: {', '.join(PLANES)}")
         if self.draft not in DRAFTS:
             raise LayoutError(f"draft is {self.draft!r}; allowed: {', '.join(DRAFTS)}")
-        as_index("draft_layers", self.draft_layers, at_least=0)
+        as_index("draft_layers", self.draft_layers, at_least=0, below=MAX_DRAFT_LAYERS + 1)
         as_index("draft_tokens", self.draft_tokens, at_least=0)
         as_index("sliding_window", self.sliding_window, at_least=1)
         as_index("index_topk", self.index_topk, at_least=1)
