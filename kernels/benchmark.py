@@ -20,11 +20,13 @@ class BenchCase:
         values: the contract's arguments by name; tensors as ``TensorValue``.
         bytes_moved: bytes that any implementation must read and write, each once.
         operations: multiplications and additions on matrix units that it must do; 0 where none matter.
+        share: share of the larger of both bounds that a launch should reach, if not the table's own.
     """
 
     values: Mapping[str, Any]
     bytes_moved: int
     operations: int = 0
+    share: float | None = None
 
 
 def pattern(dtype: str, count: int) -> npt.NDArray[Any]:

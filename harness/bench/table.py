@@ -3,8 +3,9 @@
 ``python3 -m kvproof.harness.bench.table [--kernel NAME] [--case TEXT] [--production CHECKOUT] [--json FILE]``
 
 Columns: kernel, case, bytes that any implementation must move, time (median and quartiles) of one launch through
-a graph with a flushed cache, bytes over time as a share of the measured copy bandwidth, and the time within which
-the launch has to be: an empty launch and the bytes at 0.8 of the copy bandwidth (0.6 for index builders).
+a graph with a flushed cache, its bound over that time (the bound: the bytes at the measured copy bandwidth, or
+the operations at the measured matrix rate if that takes longer), and the time within which the launch has to be:
+an empty launch and the bound at a share of 0.8 (0.6 for index builders, 0.5 and 0.3 for attention).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import torch
 
 from kvproof.harness.bench import production
 from kvproof.harness.bench.inputs import on_device
-from kvproof.harness.bench.timing import GraphTimer, Timing, copy_bandwidth, empty_launch, host_time
+from kvproof.harness.bench.timing import GraphTimer, Timing, copy_bandwidth, empty_launch, host_time, matrix_rate
 from kvproof.kernels.benchmark import BenchCase
 from kvproof.kernels.registry import Kernel, all_kernels, resolve
 
@@ -39,11 +40,17 @@ class Machine:
         name: GPU.
         copy: bytes a second of a large copy, read and written.
         empty: microseconds of an empty launch.
+        matrix: bf16 multiplications and additions a second of a large matrix product.
     """
 
     name: str
     copy: float
     empty: float
+    matrix: float
+
+    def bound(self, case: BenchCase) -> float:
+        """Seconds that a case takes at least: its bytes copied, or its operations done."""
+        return max(case.bytes_moved / self.copy, case.operations / self.matrix)
 
 
 @dataclass(frozen=True)
@@ -67,8 +74,10 @@ class Row:
 
 
 def measure_machine(timer: GraphTimer) -> Machine:
-    """The copy bandwidth and the empty launch of the current GPU."""
-    return Machine(torch.cuda.get_device_name(), copy_bandwidth(timer), empty_launch(timer).median)
+    """The copy bandwidth, the empty launch and the matrix rate of the current GPU."""
+    return Machine(
+        torch.cuda.get_device_name(), copy_bandwidth(timer), empty_launch(timer).median, matrix_rate(timer)
+    )
 
 
 def measure(
@@ -88,15 +97,15 @@ def measure(
             theirs = timer.time(lambda: other(**taken)).median
     except Exception as error:
         return Row(kernel.name, name, case.bytes_moved, error=f"{type(error).__name__}: {error}"[:300])
-    share = SHARES["index" if kernel.name in INDEX_BUILDERS else "rows"]
-    seconds = found.median * 1e-6
+    share = case.share or SHARES["index" if kernel.name in INDEX_BUILDERS else "rows"]
+    bound = machine.bound(case)
     return Row(
         kernel.name,
         name,
         case.bytes_moved,
         found,
-        share=case.bytes_moved / seconds / machine.copy,
-        limit=machine.empty + case.bytes_moved / (share * machine.copy) * 1e6,
+        share=bound / (found.median * 1e-6),
+        limit=machine.empty + bound / share * 1e6,
         production=theirs,
     )
 
@@ -152,7 +161,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     timer = GraphTimer(given.replays)
     machine = measure_machine(timer)
-    print(f"{machine.name}: copy {machine.copy / 1e9:.0f} GB/s, empty launch {machine.empty:.1f} us")
+    rates = f"copy {machine.copy / 1e9:.0f} GB/s, bf16 matrices {machine.matrix / 1e12:.0f} TFLOP/s"
+    print(f"{machine.name}: {rates}, empty launch {machine.empty:.1f} us")
     print(f"torch {torch.__version__}")
     print(HEADER)
     found: list[Row] = []

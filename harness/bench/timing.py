@@ -103,3 +103,9 @@ def copy_bandwidth(timer: GraphTimer, size: int = 2**30) -> float:
     source = torch.randint(0, 255, (size,), dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
     return 2 * size / (timer.time(lambda: target.copy_(source)).median * 1e-6)
+
+
+def matrix_rate(timer: GraphTimer, size: int = 8192) -> float:
+    """Multiplications and additions a second of a large bf16 matrix product on random data."""
+    x, y = (torch.randn((size, size), dtype=torch.bfloat16, device="cuda") for _ in range(2))
+    return 2 * size**3 / (timer.time(lambda: x @ y).median * 1e-6)

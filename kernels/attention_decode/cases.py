@@ -17,6 +17,9 @@ from kvproof.models.packed_row import ROPE, USED_BYTES, WIDTH
 POOL_ROWS = 262_144
 """Rows of the plane: 268 MB in bf16, several times a GPU's cache. A layer's view of a real plane is longer."""
 
+SHARES = {False: 0.5, True: 0.3}
+"""Share of its bound that a launch should reach, by whether it has more than 16 heads."""
+
 
 def cases() -> Mapping[str, BenchCase]:
     """By name: batches of 1 to 512 requests with 1 to 8 query tokens; 16 heads (8 ranks) and 128 (one).
@@ -60,4 +63,5 @@ def _case(kv: str, tokens: int, keys: int, heads: int) -> BenchCase:
         },
         bytes_moved=tokens * (keys * (row_bytes + 4) + 4 * WIDTH * heads + 4),
         operations=4 * tokens * keys * heads * WIDTH,
+        share=SHARES[heads > 16],
     )

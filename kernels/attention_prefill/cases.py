@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kvproof.kernels.attention_decode.cases import POOL_ROWS
+from kvproof.kernels.attention_decode.cases import POOL_ROWS, SHARES
 from kvproof.kernels.benchmark import BenchCase
 from kvproof.kernels.fp8_pack.cases import bf16_rows
 from kvproof.kernels.fp8_unpack.cases import packed_rows
@@ -68,4 +68,5 @@ def _case(kv: str, layer: str, tokens: int, prefix: int, heads: int) -> BenchCas
         },
         bytes_moved=rows * row_bytes + tokens * (2 * WIDTH + 4 * WIDTH * heads) + 4 * (keys + 2 * tokens),
         operations=4 * keys * heads * WIDTH,
+        share=SHARES[heads > 16],
     )
