@@ -161,6 +161,8 @@ class Solvers:
             if self.frozen:
                 continue
             small = self._reduced(stage, key, first)
+            if small is None:
+                continue
             answer = self._solve(small, first)
             if answer.outcome is Outcome.UNSAT:
                 reply = Reply(small, (answer, *(self._confirm(small, stage, other) for other in others)), key)
@@ -183,15 +185,15 @@ class Solvers:
         self.fresh[key] = known
         return tuple(Answer(Outcome.UNSAT, b.name, resources=known.resources[b.name]) for b in self.backends)
 
-    def _reduced(self, stage: Script, key: str, backend: Backend) -> Script:
-        """The stage's unsatisfiable core, or the stage where there is none or the solver gives none."""
+    def _reduced(self, stage: Script, key: str, backend: Backend) -> Script | None:
+        """The stage's unsatisfiable core; None if the solver finds none; the stage if it cannot look for one."""
         find = getattr(backend, "core", None)
         if find is None:
             return stage
         if key not in self._cores:
             self._cores[key] = find(stage, self.budget)
         core = self._cores[key]
-        return stage if core is None else stage.subset(core)
+        return None if core is None else stage.subset(core)
 
     def _confirm(self, small: Script, stage: Script, backend: Backend) -> Answer:
         """Another solver's answer to what the first one has proved: the core, or if it cannot, all of it.

@@ -76,10 +76,10 @@ def theorem_subject(ratios: Sequence[int]) -> Subject:
 
 
 def theorem_subjects() -> list[Subject]:
-    """One subject for each set of classes that a layout may have."""
+    """One subject for each set of classes that a layout may have, the largest first."""
     return [
         theorem_subject(ratios)
-        for count in range(1, len(ENTRY_ORDER) + 1)
+        for count in range(len(ENTRY_ORDER), 0, -1)
         for ratios in itertools.combinations(ENTRY_ORDER, count)
     ]
 

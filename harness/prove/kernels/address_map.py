@@ -104,9 +104,12 @@ def place(
     if view is None or coordinates is None:
         why = access.problem or "a view of another shape than the contract's tensor"
         return None, Found(Property.ADDRESS_MAP, Status.UNSUPPORTED, why, where)
-    given = questions.made(access)
-    last: Found | None = None
+    given = [*questions.made(access)]
+    # Whether it is in bounds is asked on its own.
+    given.append(view.inside(checked.coordinates[id(access)]))
+    goals: list[Term] = []
     tries = 0
+    words = f"{view.tensor}: every {access.kind} is to {' or '.join(one.words for one in declared)}"
     for one in declared:
         for indices in _choices(questions, one, access, coordinates):
             tries += 1
@@ -115,24 +118,20 @@ def place(
             name = named(questions, one, indices)
             goal = and_(name.holds, *(eq(x, y) for x, y in zip(name.cell, coordinates, strict=False)))
             answer = questions.ask(given, goal)
-            words = f"{view.tensor}: every {access.kind} is to {one.words}"
-            last = Found(
-                Property.ADDRESS_MAP,
-                STATUS[answer.outcome],
-                words,
-                where,
-                None,
-                tuple(given),
-                goal,
-                answer,
-                view.tensor,
-            )
             if answer.outcome is Outcome.UNSAT:
-                return Placed(questions, access, coordinates, name), last
-    if last is None:
+                found = Found(Property.ADDRESS_MAP, Status.PASS, words, where, buffer=view.tensor)
+                return Placed(questions, access, coordinates, name), found
+            goals.append(goal)
+    if not goals:
         words = f"{view.tensor}: no index of the contract is recognised in this {access.kind}"
         return None, Found(Property.ADDRESS_MAP, Status.UNKNOWN, words, where, buffer=view.tensor)
-    return None, last
+    # Different lanes may have different names; a counterexample has none of them.
+    goal = or_(*goals)
+    answer = questions.ask(given, goal)
+    status = STATUS[answer.outcome]
+    return None, Found(
+        Property.ADDRESS_MAP, status, words, where, None, tuple(given), goal, None, answer, view.tensor
+    )
 
 
 def _contract_coordinates(
@@ -140,6 +139,8 @@ def _contract_coordinates(
 ) -> tuple[Term, ...] | None:
     """The access's coordinates in the contract's tensor; the last one may count elements of another type."""
     own = questions.setting.view(view.tensor)
+    if id(access) in checked.flat:
+        return None
     coordinates = checked.coordinates[id(access)]
     if view.same or own is None:
         return coordinates if view.same else None
@@ -180,7 +181,8 @@ def _choices(
             # The cell says the index itself: nothing else can be right.
             options[number] = {coordinates[pattern.cell.index(index)]: None}
         elif not options[number]:
-            options[number] = dict.fromkeys(program.ids) if len(fresh) == 1 else {}
+            ids = [i for i in program.ids if i.op == "var"]
+            options[number] = dict.fromkeys(ids) if len(fresh) == 1 else {}
     yield from _completed(fresh, options, pattern, coordinates, program.ids)
 
 
@@ -238,7 +240,9 @@ def reached(declared: Declared, placed: Sequence[Placed]) -> Found:
     status = STATUS[answer.outcome]
     if status is Status.FAIL and len(goals) < len(placed):
         status = Status.UNKNOWN
-    return Found(Property.ADDRESS_MAP, status, words, where, None, tuple(given), goal, answer, declared.buffer)
+    return Found(
+        Property.ADDRESS_MAP, status, words, where, None, tuple(given), goal, None, answer, declared.buffer
+    )
 
 
 def _goal(one: Placed, fresh: Sequence[Term], columns: Sequence[Term], name: Named) -> Term | None:

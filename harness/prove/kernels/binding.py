@@ -17,6 +17,7 @@ from kvproof.harness.prove.kernels.launch import (
     Quantity,
     Setting,
     contract_view,
+    rows_apart,
     stride_variable,
     symbol,
     symbolic_tensor,
@@ -74,6 +75,7 @@ def probe(name: str, contract: Contract, launcher: Callable[..., Any], base: Map
             f"launches are as {len(runs)} runs of the launcher made them",
             f"no tensor is larger than {LARGEST_TENSOR >> 30} GiB",
         ),
+        tuple(p for t in prober.tensors for p in rows_apart(t, base[t.name].dtype, values)),
     )
 
 
@@ -101,7 +103,7 @@ def _quantities(
         width = _row(tensor, values)
         # Rows that share elements can be read, but not written.
         low = width if tensor.role != "in" else 0
-        yield Quantity(stride_name(tensor), stride_variable(tensor.name), (low, 2**31 - 1))
+        yield Quantity(stride_name(tensor), stride_variable(tensor.name), (low, 2**31 - 1), width)
 
 
 def _row(tensor: Tensor, values: Mapping[str, Any]) -> int:

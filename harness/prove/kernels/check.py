@@ -23,7 +23,9 @@ from kvproof.harness.prove.kernels.properties import (
     one_writer,
 )
 from kvproof.harness.prove.kernels.questions import Questions
+from kvproof.harness.prove.kernels.replaying import replay
 from kvproof.harness.prove.kernels.values import Unmodelled
+from kvproof.harness.prove.kernels.witness import NoWitness, Witness, witness
 from kvproof.harness.solve.query import Outcome
 from kvproof.reports.verdict import Status, Verdict, combine
 
@@ -34,13 +36,33 @@ class Failure:
 
     Attributes:
         found: the question and its answer.
+        status: what it counts as: a counterexample that no run shows is UNKNOWN, not FAIL.
         questions: the launch that it is about.
         limit: up to which size it does hold.
+        witness: arguments within the contract that show it, where there are any.
+        seen: what running them showed, or why they were not run.
     """
 
     found: Found
-    questions: Questions | None
+    status: Status
+    questions: Questions
     limit: Limit | None = None
+    witness: Witness | None = None
+    seen: str = ""
+
+    def __str__(self) -> str:
+        one = self.found
+        words = f"{one.words}, at {one.location}" + (f" and {one.other}" if one.other else "")
+        if self.limit is not None:
+            words += f"; {self.limit}"
+        if one.answer is not None and one.answer.outcome is Outcome.UNKNOWN:
+            words += f": {one.answer.reason}"
+        if self.witness is not None:
+            shown = ", ".join(f"{n} = {v}" for n, v in self.witness.numbers.items())
+            words += f"; seen with {shown}: {self.seen}"
+        elif self.seen:
+            words += f"; {self.seen}"
+        return words
 
 
 @dataclass
@@ -141,6 +163,31 @@ def _unsupported(name: Property, reason: str) -> PropertyResult:
     return PropertyResult(name, Verdict(Status.UNSUPPORTED, reason), 0, 0.0)
 
 
+def _shown(found: Found, questions: Questions, limit: Limit | None) -> Failure:
+    """A failure with its counterexample, if one can be made and seen."""
+    if found.status is not Status.FAIL:
+        return Failure(found, found.status, questions, limit)
+    if questions.launch.loose:
+        # The counterexample may rest on a number that no launch has.
+        return Failure(
+            found, Status.UNKNOWN, questions, limit, None, "an argument of the launch is not understood"
+        )
+    if found.answer is None:
+        return Failure(found, Status.FAIL, questions, limit)
+    example: Witness | None = None
+    try:
+        example = witness(questions, found)
+        seen = replay(questions, found, example)
+    except NoWitness as problem:
+        status = Status.UNKNOWN if problem.spurious else Status.FAIL
+        return Failure(found, status, questions, limit, None, f"no counterexample was seen: {problem}")
+    status = Status.FAIL if seen.shown else Status.UNKNOWN
+    # Of cells that no program is seen to write, another program than the one looked at may write them.
+    blame = "not settled" if found.property is Property.ADDRESS_MAP else "a defect of the checker"
+    words = seen.words if seen.shown else f"{blame}: {seen.words}"
+    return Failure(found, status, questions, limit, example, words)
+
+
 def _summed(
     setting: Setting, name: Property, found: Sequence[tuple[Found, Questions]], asked: int, seconds: float
 ) -> PropertyResult:
@@ -154,16 +201,10 @@ def _summed(
         if limit is not None and limit.is_whole_range:
             verdicts.append(Verdict(Status.PASS, bounds=(str(limit),)))
             continue
-        status = one.status
-        if status is Status.FAIL and questions.launch.loose:
-            # The counterexample may rest on a number that no launch has.
-            status = Status.UNKNOWN
-        words = f"{one.words}, at {one.location}" + (f" and {one.other}" if one.other else "")
-        words = f"{words}; {limit}" if limit is not None else words
-        if one.answer is not None and one.answer.outcome is Outcome.UNKNOWN:
-            words = f"{words}: {one.answer.reason}"
-        verdicts.append(Verdict(status, words))
-        failures.append(Failure(one, questions, limit))
+        failure = _shown(one, questions, limit)
+        verdicts.append(Verdict(failure.status, str(failure)))
+        failures.append(failure)
+    bounds = tuple(bound for _, questions in found[:1] for bound in questions.first.bounds)
     whole = combine(verdicts) if verdicts else Verdict(Status.PASS)
     skipped = [f"clause {n!r} is not used: {why}" for _, q in found[:1] for n, why in q.clauses.skipped.items()]
     rising = [
@@ -176,6 +217,6 @@ def _summed(
         whole.status,
         whole.reason,
         tuple(dict.fromkeys((*whole.assumptions, *setting.assumptions, *skipped, *rising))),
-        tuple(dict.fromkeys((*whole.bounds, *fixed))),
+        tuple(dict.fromkeys((*whole.bounds, *bounds, *fixed))),
     )
     return PropertyResult(name, whole, asked, seconds, failures)

@@ -59,12 +59,14 @@ class Collected:
         accesses: every access, in order.
         branches: conditions of branches with the path to them; their demands hold for all programs.
         problems: what cannot be followed, such as a branch on a value outside the model.
+        bounds: up to where it was followed.
     """
 
     program: Program
     accesses: list[Access] = field(default_factory=list[Access])
     branches: list[tuple[Key, Term, Operation]] = field(default_factory=list[tuple[Key, Term, Operation]])
     problems: list[str] = field(default_factory=list[str])
+    bounds: list[str] = field(default_factory=list[str])
 
     def demands(self, access: Access) -> list[tuple[Demand, Term]]:
         """What an access's address and mask demand, each with its guard."""
@@ -139,13 +141,13 @@ def _condition(collected: Collected, value: Value, operation: Operation, path: t
     program = collected.program
     try:
         condition = program.term(value)
-        collected.branches.append(((value.number, ()), and_(*path), operation))
+        collected.branches.append((program.key(value), and_(*path), operation))
     except Unmodelled as problem:
         # Either way may be taken: what is shown then holds for both.
         collected.problems.append(f"a branch on {problem}")
         name = f"some {value.name}.{value.number}"
         condition = program.unknown(name, (), 0, 1, sort="Bool")
-        program.given[value.number] = lambda _at: condition
+        program.give(value, lambda _at: condition)
     return condition
 
 
@@ -162,7 +164,7 @@ def _give(program: Program, block: Block, ways: list[tuple[Term, Sequence[Value]
                 found = ite(taken, other, found)
             return found
 
-        program.given[argument.number] = given
+        program.give(argument, given)
 
 
 def _block(collected: Collected, block: Block, path: tuple[Term, ...]) -> None:
@@ -181,23 +183,37 @@ def _block(collected: Collected, block: Block, path: tuple[Term, ...]) -> None:
 
 def _loop(collected: Collected, operation: Operation, path: tuple[Term, ...]) -> None:
     program = collected.program
+    if operation.name == "scf.while":
+        _rounds(collected, operation, path)
+        return
     try:
         iteration = loops.enter(program, operation)
     except Unmodelled as problem:
         collected.problems.append(f"a loop over {problem}")
         return
-    if operation.name == "scf.for":
-        for value in operation.operands[:3]:
-            collected.branches.append(((value.number, ()), and_(*path), operation))
-    inner = (*path, *iteration.conditions)
-    for at, region in enumerate(operation.regions):
-        # A while loop's first region also runs when the condition is about to fail.
-        first = operation.name == "scf.while" and at == 0
-        _region(collected, region, path if first else inner)
+    for value in operation.operands[:3]:
+        collected.branches.append((program.key(value), and_(*path), operation))
+    _region(collected, operation.regions[0], (*path, *iteration.conditions))
     loops.leave(program, operation)
 
 
+def _rounds(collected: Collected, operation: Operation, path: tuple[Term, ...]) -> None:
+    """The first rounds of a loop whose number of rounds is not counted."""
+    program = collected.program
+    before, after = operation.regions
+    outer, going = program.context, path
+    for number in range(loops.ROUNDS):
+        with program.round((*outer, number)):
+            loops.enter_round(program, operation, outer, number)
+            _region(collected, before, going)
+            condition = _condition(collected, before.block.operations[-1].operands[0], operation, going)
+            going = (*going, condition)
+            _region(collected, after, going)
+    collected.bounds.append(f"{loops.ROUNDS} rounds of the loop at {operation.location}")
+
+
 def _access(program: Program, operation: Operation, path: tuple[Term, ...]) -> Access:
+    program.paths[id(operation)] = path
     kind = "load" if operation.name in LOADS else "store" if operation.name in STORES else "atomic"
     pointer, *rest = operation.operands
     lanes = tuple(
@@ -215,9 +231,9 @@ def _access(program: Program, operation: Operation, path: tuple[Term, ...]) -> A
         place = program.pointer(pointer, lanes)
     except Unmodelled as problem:
         return Access(operation, kind, None, TRUE, path, lanes, iterations, (), None, str(problem))
-    keys: list[tuple[Key, Term]] = [((pointer.number, lanes), mask)]
+    keys: list[tuple[Key, Term]] = [(program.key(pointer, lanes), mask)]
     if masks:
-        keys.append(((masks[0].number, lanes if masks[0].type.shape else ()), TRUE))
+        keys.append((program.key(masks[0], lanes if masks[0].type.shape else ()), TRUE))
     value = None
     if kind == "store":
         stored = operation.operands[1]
@@ -226,6 +242,10 @@ def _access(program: Program, operation: Operation, path: tuple[Term, ...]) -> A
         except Unmodelled:
             value = None
     return Access(operation, kind, place, mask, path, lanes, iterations, tuple(keys), value)
+
+
+def _round(program: Program) -> str:
+    return "".join(f".{number}" for number in program.context)
 
 
 def lane_bounds(access: Access) -> list[Term]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from kvproof.harness.ir.reader import Operation
 from kvproof.harness.prove.kernels.arguments import DTYPE_RANGES
 from kvproof.harness.prove.kernels.arithmetic import as_signed
-from kvproof.harness.prove.kernels.program import Program
+from kvproof.harness.prove.kernels.program import Program, ReadFact
 from kvproof.harness.prove.kernels.values import Pointer, Unmodelled
 from kvproof.harness.prove.kernels.views import View
-from kvproof.harness.solve.term import Term, add, apply
+from kvproof.harness.solve.term import Term, add, apply, not_, or_
 
 
 class Contents:
@@ -25,7 +25,7 @@ class Contents:
         self._views = views
         self._written = written
 
-    def load(self, program: Program, pointer: Pointer, operation: Operation) -> Term:
+    def load(self, program: Program, pointer: Pointer, operation: Operation, made: Term) -> Term:
         """The element before the launch, or some value of its type."""
         view = self._views.get(pointer.argument)
         if view is None:
@@ -40,6 +40,7 @@ class Contents:
         if view.same:
             coordinates = view.coordinates(pointer.offset, program.scope.intervals)[0]
             element = apply(view.tensor, coordinates)
+            program.scope.facts.append(ReadFact(element, or_(not_(made), view.inside(coordinates))))
         else:
             # Another view of the tensor: its elements in order of memory.
             element = apply(f"{view.tensor} in memory", [add(view.start, pointer.offset)])

@@ -10,7 +10,7 @@ from kvproof.harness.ir.compile import Signature
 from kvproof.harness.prove.kernels.arguments import DTYPE_RANGES, ITEM_BYTES, SymbolicArguments, SymbolicTensor
 from kvproof.harness.prove.kernels.intervals import Interval
 from kvproof.harness.prove.kernels.views import View
-from kvproof.harness.solve.term import Term, integer, mul, variable
+from kvproof.harness.solve.term import Term, integer, le, mul, variable
 from kvproof.harness.symbolic.values import SymInt, simplest
 from kvproof.models.contract import Contract, Tensor
 
@@ -26,11 +26,13 @@ class Quantity:
         name: "T", "pool.stride", "write_per_batch".
         term: its variable.
         range: values that it can have.
+        dense: of a stride, the value with which rows lie next to each other.
     """
 
     name: str
     term: Term
     range: Interval
+    dense: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Setting:
         launches: in order.
         fixed: what does not vary, by name, for the verdict's bounds.
         assumptions: how the launches were found.
+        premises: what holds of the quantities besides the contract's clauses.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Setting:
     launches: tuple[Launch, ...]
     fixed: Mapping[str, str] = field(default_factory=dict[str, str])
     assumptions: tuple[str, ...] = ()
+    premises: tuple[Term, ...] = ()
 
     def view(self, name: str) -> View | None:
         """The contract's tensor of this name as a view; None if there is none here."""
@@ -113,6 +117,14 @@ def contract_view(tensor: Tensor, dtype: str, values: Mapping[str, Any], argumen
     if tensor.strides != "contiguous" and len(shape) > 1:
         strides = (stride_variable(tensor.name), *strides[1:])
     return View(argument, tensor.name, dtype, ITEM_BYTES[dtype], shape, strides)
+
+
+def rows_apart(tensor: Tensor, dtype: str, values: Mapping[str, Any]) -> tuple[Term, ...]:
+    """That the rows of a tensor with a free stride share no element, which one that is written needs."""
+    if tensor.role == "in" or tensor.strides == "contiguous" or len(tensor.shape) < 2:
+        return ()
+    shape = contract_view(tensor, dtype, values, tensor.name).shape
+    return (le(contiguous_strides(shape)[0], stride_variable(tensor.name)),)
 
 
 def stride_variable(tensor: str) -> Term:

@@ -45,7 +45,7 @@ def limit_of(questions: Questions, found: Found) -> Limit | None:
     quantities = [q for q in questions.setting.quantities if q.term in about]
     strides = [q for q in quantities if q.name.endswith(".stride")]
     # Counted with rows next to each other, which is what a plane's size means.
-    dense = [eq(q.term, integer(q.range[0])) for q in strides if q.range[0]]
+    dense = [eq(q.term, integer(q.dense)) for q in strides if q.dense is not None]
 
     def holds(quantity: Quantity, most: int) -> bool:
         bound = le(quantity.term, integer(most))

@@ -6,11 +6,12 @@ every iteration, and perhaps too little to prove what depends on it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvproof.harness.ir.reader import Operation, Value
 from kvproof.harness.prove.kernels.arithmetic import fit
-from kvproof.harness.prove.kernels.program import Coordinates, Given, Program
+from kvproof.harness.prove.kernels.program import Context, Coordinates, Given, Program
 from kvproof.harness.prove.kernels.values import Pointer, Unmodelled
 from kvproof.harness.solve.term import (
     Term,
@@ -22,9 +23,13 @@ from kvproof.harness.solve.term import (
     lt,
     mul,
     neg,
+    not_,
     sub,
     walk,
 )
+
+ROUNDS = 4
+"""Rounds of a loop that is not counted; what is shown of it holds so far."""
 
 
 @dataclass(frozen=True)
@@ -43,28 +48,34 @@ class Iteration:
 def enter(program: Program, operation: Operation) -> Iteration:
     """Give the arguments of a loop's body, for one iteration of unknown number."""
     number = program.scope.fresh(f"iteration_{_tag(operation)}{program.suffix}", 0, 2**31 - 2)
-    if operation.name == "scf.while":
-        return _enter_while(program, operation, number)
     low, stop, step = (program.term(o) for o in operation.operands[:3])
     index = add(low, mul(number, step))
     body = operation.regions[0].block
     induction, *carried = body.arguments
-    program.given[induction.number] = lambda _at: index
+    program.give(induction, lambda _at: index)
     program.loops.append(number)
     for place, argument in enumerate(carried):
-        program.given[argument.number] = _carried(program, operation, place, number)
+        program.give(argument, _carried(program, operation, place, number))
     return Iteration(number, (lt(index, stop),))
 
 
-def _enter_while(program: Program, operation: Operation, number: Term) -> Iteration:
+def enter_round(program: Program, operation: Operation, outer: Context, number: int) -> None:
+    """Give the arguments of one round of an unrolled loop: from before the loop, or from the round before."""
     before, after = (region.block for region in operation.regions)
-    program.loops.append(number)
-    for argument in before.arguments:
-        program.given[argument.number] = _some(program, argument, f"carried {argument.name}.{argument.number}")
-    condition, *passed = before.operations[-1].operands
-    for argument, value in zip(after.arguments, passed, strict=True):
-        program.given[argument.number] = _same_as(program, value)
-    return Iteration(number, (program.term(condition),))
+    starts: Sequence[Value] = operation.operands if number == 0 else after.operations[-1].operands
+    former = outer if number == 0 else (*outer, number - 1)
+    for argument, value in zip(before.arguments, starts, strict=True):
+        program.give(argument, _in_round(program, value, former))
+    for argument, value in zip(after.arguments, before.operations[-1].operands[1:], strict=True):
+        program.give(argument, _in_round(program, value, program.context))
+
+
+def _in_round(program: Program, value: Value, context: Context) -> Given:
+    def given(at: Coordinates) -> Term | Pointer:
+        with program.round(context):
+            return program.value(value, at)
+
+    return given
 
 
 def leave(program: Program, _operation: Operation) -> None:
@@ -77,10 +88,6 @@ def _tag(operation: Operation) -> int:
     if block.arguments:
         return block.arguments[0].number
     return block.operations[0].results[0].number if block.operations[0].results else id(operation)
-
-
-def _same_as(program: Program, value: Value) -> Given:
-    return lambda at: program.value(value, at)
 
 
 def _some(program: Program, value: Value, name: str) -> Given:
@@ -101,17 +108,21 @@ def _carried(program: Program, operation: Operation, place: int, number: Term) -
         growth = growth_of(program, operation, place, at)
         if growth is None:
             return _some(program, argument, f"carried {argument.name}.{argument.number}")(at)
-        return _advanced(program, operation, argument, first, mul(number, growth))
+        return _advanced(program, operation, place, first, mul(number, growth))
 
     return given
 
 
 def _advanced(
-    program: Program, operation: Operation, value: Value, first: Term | Pointer, by: Term
+    program: Program, operation: Operation, place: int, first: Term | Pointer, by: Term
 ) -> Term | Pointer:
     if isinstance(first, Pointer):
         return Pointer(first.argument, add(first.offset, by), first.unit)
-    return fit(add(first, by), value.type.width, operation, program)
+    last = operation.regions[0].block.operations[-1].operands[place]
+    definition = program.scope.definitions.get(last.number)
+    # Where it wraps is where it grows, not where the loop begins.
+    grows = definition.operation if definition is not None and definition.operation is not None else operation
+    return fit(add(first, by), last.type.width, grows, program)
 
 
 def growth_of(program: Program, operation: Operation, place: int, at: Coordinates) -> Term | None:
@@ -122,10 +133,10 @@ def growth_of(program: Program, operation: Operation, place: int, at: Coordinate
     trial = program.trial()
     mark = f"before {argument.number}"
     first = program.value(operation.operands[3 + place], at)
-    trial.given[argument.number] = lambda c: _marked(first, apply(mark, list(c) or [integer(0)]))
+    trial.given[argument.number, trial.context] = lambda c: _marked(first, apply(mark, list(c) or [integer(0)]))
     for other, value in enumerate(operation.regions[0].block.arguments[1:]):
         if other != place:
-            trial.given[value.number] = _some(trial, value, f"before {value.number}")
+            trial.given[value.number, trial.context] = _some(trial, value, f"before {value.number}")
     try:
         after = trial.value(operation.regions[0].block.operations[-1].operands[place], at)
     except Unmodelled:
@@ -158,13 +169,31 @@ def loop_result(program: Program, operation: Operation, place: int, at: Coordina
         induction = operation.regions[0].block.arguments[0]
         number = program.scope.fresh(f"iteration_{_tag(operation)}{program.suffix}", 0, 2**31 - 2)
         body.loops.append(number)
-        body.given[induction.number] = lambda _at: add(
+        body.given[induction.number, body.context] = lambda _at: add(
             program.term(operation.operands[0]), mul(number, program.term(operation.operands[2]))
         )
         growth = growth_of(body, operation, place, at)
         if growth is not None:
             first = program.value(operation.operands[3 + place], at)
-            return _advanced(program, operation, value, first, mul(trips(program, operation), growth))
+            return _advanced(program, operation, place, first, mul(trips(program, operation), growth))
+    elif operation.name == "scf.while":
+        return _last_round(program, operation, place, at)
     if value.type.is_pointer:
         raise Unmodelled("a pointer that a loop moves unevenly", operation)
     return _some(program, value, f"result {value.name}.{value.number}")(at)
+
+
+def _last_round(program: Program, operation: Operation, place: int, at: Coordinates) -> Term | Pointer:
+    """A result of an unrolled loop: what the round passes on in which its condition fails."""
+    condition, *passed = operation.regions[0].block.operations[-1].operands
+    outer = program.context
+    found: Term | Pointer | None = None
+    for number in reversed(range(ROUNDS)):
+        with program.round((*outer, number)):
+            value = program.value(passed[place], at)
+            ends = not_(program.term(condition))
+        if isinstance(value, Pointer) or isinstance(found, Pointer):
+            raise Unmodelled("a pointer that a loop moves unevenly", operation)
+        found = value if found is None else ite(ends, value, found)
+    assert found is not None  # there is at least one round
+    return found

@@ -19,6 +19,7 @@ from kvproof.harness.solve.term import (
     add,
     and_,
     boolean,
+    eq,
     integer,
     ite,
     le,
@@ -26,6 +27,7 @@ from kvproof.harness.solve.term import (
     mul,
     neg,
     not_,
+    or_,
     scale,
     sub,
 )
@@ -167,7 +169,17 @@ def _exact(program: Program, operation: Operation, a: Term) -> Term:
         raise Unmodelled(f"an index in {operation.result.type.element}", operation)
     limit = 2**bits
     if not program.scope.intervals.within(a, -limit, limit):
-        holds = and_(le(integer(-limit), a), le(a, integer(limit)))
+        # Beyond, the numbers that the format has lie 2, 4, ... apart.
+        holds = or_(
+            *(
+                and_(
+                    le(integer(-limit << step), a),
+                    le(a, integer(limit << step)),
+                    eq(mod(a, integer(1 << step)), ZERO),
+                )
+                for step in range(12)
+            )
+        )
         program.demand(Demand(DemandKind.EXACT, holds, operation, a))
     return a
 
@@ -241,7 +253,8 @@ def _load(program: Program, operation: Operation, at: Coordinates) -> Term:
     if not pointer.type.is_pointer:
         raise Unmodelled("a load through a block pointer or descriptor", operation)
     mask = program.term(rest[0], at) if rest else TRUE
-    loaded = program.scope.memory.load(program, program.pointer(pointer, at, mask), operation)
+    made = and_(*program.paths.get(id(operation), ()), mask)
+    loaded = program.scope.memory.load(program, program.pointer(pointer, at, mask), operation, made)
     if mask is TRUE:
         return loaded
     # Without a default the value is undefined where the mask is off.

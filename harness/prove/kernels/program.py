@@ -7,14 +7,15 @@ kernel of any block size costs the same. Each evaluation notes which values it u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kvproof.harness.ir.reader import Function, Operation, Region, Value
 from kvproof.harness.prove.kernels.intervals import Interval, Intervals
 from kvproof.harness.prove.kernels.values import Demand, Key, Pointer, Unmodelled, Use
-from kvproof.harness.solve.term import BOOL, INT, TRUE, Term, and_, apply, integer, variable
+from kvproof.harness.solve.term import BOOL, INT, TRUE, Term, and_, apply, conjuncts, integer, linear, variable
 
 Coordinates = tuple[Term, ...]
 
@@ -22,13 +23,29 @@ Coordinates = tuple[Term, ...]
 class Memory(Protocol):
     """What is known of the tensors behind pointer arguments."""
 
-    def load(self, program: Program, pointer: Pointer, operation: Operation) -> Term:
-        """What the memory holds there before the launch; something unknown if the kernel may have written it."""
+    def load(self, program: Program, pointer: Pointer, operation: Operation, made: Term) -> Term:
+        """What the memory holds there before the launch; something unknown if the kernel may have written it.
+
+        ``made`` says whether the load is made.
+        """
         ...
 
 
 LARGEST_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 """Programs along x, y, z that a GPU of either vendor can launch."""
+
+
+@dataclass(frozen=True)
+class ReadFact:
+    """That an element was read in bounds, where it was read at all.
+
+    Attributes:
+        element: the element.
+        condition: if the read was made, its coordinates were in range.
+    """
+
+    element: Term
+    condition: Term
 
 
 @dataclass
@@ -42,7 +59,7 @@ class Scope:
         grid: programs along x, y, z.
         ranges: range of each variable.
         function_ranges: range of each uninterpreted function.
-        facts: further premises, found while evaluating.
+        facts: elements that were read, found while evaluating.
     """
 
     function: Function
@@ -51,7 +68,7 @@ class Scope:
     grid: tuple[Term, Term, Term]
     ranges: dict[Term, Interval] = field(default_factory=dict[Term, Interval])
     function_ranges: dict[str, Interval] = field(default_factory=dict[str, Interval])
-    facts: list[Term] = field(default_factory=list[Term])
+    facts: list[ReadFact] = field(default_factory=list[ReadFact])
 
     def __post_init__(self) -> None:
         self.intervals = Intervals(self._atom)
@@ -74,6 +91,22 @@ class Scope:
             return self.function_ranges.get(term.payload, (None, None))
         return self.ranges.get(term, (None, None))
 
+    def tighten(self, conditions: Iterable[Term]) -> None:
+        """Narrow the ranges of variables by conditions that bound one of them."""
+        for condition in conditions:
+            for part in conjuncts(condition):
+                if part.op != "le":
+                    continue
+                constant, atoms = linear(part.args[0])
+                if len(atoms) == 1:
+                    ((atom, factor),) = atoms.items()
+                    low, high = self.ranges.get(atom, (None, None))
+                    if factor == 1:  # atom + constant <= 0
+                        high = -constant if high is None else min(high, -constant)
+                    elif factor == -1:
+                        low = constant if low is None else max(low, constant)
+                    self.ranges[atom] = (low, high)
+
     def fresh(self, name: str, low: int | None = None, high: int | None = None) -> Term:
         """A variable with a range."""
         term = variable(name)
@@ -88,6 +121,9 @@ class Definition:
     operation: Operation | None
     place: int
 
+
+Context = tuple[int, ...]
+"""Which round of each unrolled loop around it a value is of, the outermost first."""
 
 Given = Callable[[Coordinates], "Term | Pointer"]
 """A value by its coordinates: how an argument of a block or loop is given."""
@@ -110,8 +146,10 @@ class Program:
             else integer(0)
             for axis, size, most in zip("xyz", scope.grid, LARGEST_GRID, strict=True)
         )
-        self.given: dict[int, Given] = {}
+        self.given: dict[tuple[int, Context], Given] = {}
         self.loops: list[Term] = []
+        self.context: Context = ()
+        self.paths: dict[int, tuple[Term, ...]] = {}
         self._values: dict[Key, Term | Pointer] = {}
         self._uses: dict[Key, list[Use]] = {}
         self._demands: dict[Key, list[Demand]] = {}
@@ -119,7 +157,7 @@ class Program:
         for argument in scope.function.arguments:
             value = scope.arguments.get(argument.name)
             if value is not None:
-                self.given[argument.number] = _constantly(value)
+                self.given[argument.number, ()] = _constantly(value)
 
     # ---- evaluation ------------------------------------------------------------
 
@@ -152,7 +190,7 @@ class Program:
 
     def value(self, value: Value, coordinates: Coordinates = (), guard: Term = TRUE) -> Term | Pointer:
         """The value at some coordinates."""
-        key = (value.number, coordinates)
+        key = (value.number, coordinates, self.context)
         if self._stack:
             self._uses[self._stack[-1]].append(Use(key, guard))
         found = self._values.get(key)
@@ -166,10 +204,29 @@ class Program:
                 self._stack.pop()
         return found
 
+    def give(self, value: Value, given: Given) -> None:
+        """Say what a block's argument is, in the present round of the unrolled loops."""
+        self.given[value.number, self.context] = given
+
+    @contextmanager
+    def round(self, context: Context) -> Iterator[None]:
+        """Within: values are those of this round of the unrolled loops."""
+        before, self.context = self.context, context
+        try:
+            yield
+        finally:
+            self.context = before
+
+    def key(self, value: Value, coordinates: Coordinates = ()) -> Key:
+        """What a value at some coordinates is known by, in the present round."""
+        return (value.number, coordinates, self.context)
+
     def _compute(self, value: Value, coordinates: Coordinates) -> Term | Pointer:
-        given = self.given.get(value.number)
-        if given is not None:
-            return given(coordinates)
+        # Of a value of an outer loop's round, the round counts; what is given outside any counts in all.
+        for depth in range(len(self.context), -1, -1):
+            given = self.given.get((value.number, self.context[:depth]))
+            if given is not None:
+                return given(coordinates)
         definition = self.scope.definitions.get(value.number)
         if definition is None or definition.operation is None:
             raise Unmodelled(f"value {value.name} is not given")
@@ -233,13 +290,14 @@ class Program:
             if at not in seen:
                 seen.add(at)
                 stack.extend(use.key for use in self._uses.get(at, ()))
-        return {number for number, _ in seen}
+        return {number for number, _, _ in seen}
 
     def trial(self) -> Program:
         """A copy for trying out a loop-carried value: what it evaluates is forgotten with it."""
         copy = object.__new__(Program)
         copy.scope, copy.suffix, copy.ids = self.scope, self.suffix, self.ids
-        copy.given, copy.loops = dict(self.given), list(self.loops)
+        copy.given, copy.loops, copy.context = dict(self.given), list(self.loops), self.context
+        copy.paths = self.paths
         copy._values, copy._uses, copy._demands, copy._stack = {}, {}, {}, []
         return copy
 

@@ -12,7 +12,23 @@ from kvproof.harness.prove.kernels.questions import Questions
 from kvproof.harness.prove.kernels.values import Demand, DemandKind
 from kvproof.harness.prove.kernels.views import View
 from kvproof.harness.solve.query import Answer, Outcome
-from kvproof.harness.solve.term import TRUE, Term, add, and_, eq, integer, le, linear, mul, not_, or_, scale, show
+from kvproof.harness.solve.term import (
+    TRUE,
+    Term,
+    add,
+    and_,
+    apply,
+    eq,
+    integer,
+    le,
+    linear,
+    lt,
+    mul,
+    not_,
+    or_,
+    scale,
+    show,
+)
 from kvproof.reports.verdict import Status
 
 
@@ -38,6 +54,7 @@ class Found:
         other: the second operation, of a pair.
         given: the conditions of a counterexample.
         goal: what fails in it.
+        sharper: what, beyond the goal, must fail for the counterexample to be seen: the goal may ask too much.
         model: its values.
         buffer: tensor concerned.
     """
@@ -49,6 +66,7 @@ class Found:
     other: Location | None = None
     given: tuple[Term, ...] = ()
     goal: Term = TRUE
+    sharper: Term | None = None
     answer: Answer | None = None
     buffer: str = ""
 
@@ -60,10 +78,12 @@ class Checked:
     Attributes:
         results: one a question that was not PASS, and one a PASS for counting.
         coordinates: of each access by operation and program, the coordinates shown to be in range.
+        flat: accesses that are in bounds without having coordinates in range.
     """
 
     results: list[Found] = field(default_factory=list[Found])
     coordinates: dict[int, tuple[Term, ...]] = field(default_factory=dict[int, tuple[Term, ...]])
+    flat: set[int] = field(default_factory=set[int])
 
 
 STATUS = {Outcome.UNSAT: Status.PASS, Outcome.SAT: Status.FAIL, Outcome.UNKNOWN: Status.UNKNOWN}
@@ -103,10 +123,12 @@ def in_bounds(questions: Questions, checked: Checked) -> Iterator[Found]:
         ways = view.coordinates(offsets[0], questions.scope.intervals)
         twins = view.coordinates(offsets[1], questions.scope.intervals)
         worst: Found | None = None
+        given = questions.made(one)
+        sharper = view.exact(offsets[0])
+        own = apply(view.tensor, ways[0]) if one.kind == "load" and view.same else None
         for way, twin in zip(ways, twins, strict=True):
-            given = questions.made(one)
             goal = _inside(view, way, one)
-            answer = questions.ask(given, goal)
+            answer = questions.ask_of(own, given, goal)
             words = f"{view.tensor}: {_shown(way)} within {_shown(view.shape)}"
             found = Found(
                 Property.IN_BOUNDS,
@@ -116,6 +138,7 @@ def in_bounds(questions: Questions, checked: Checked) -> Iterator[Found]:
                 None,
                 tuple(given),
                 goal,
+                sharper,
                 answer,
                 view.tensor,
             )
@@ -128,7 +151,24 @@ def in_bounds(questions: Questions, checked: Checked) -> Iterator[Found]:
         assert worst is not None  # there is always one way
         if worst.status is not Status.PASS:
             checked.coordinates[id(one)], checked.coordinates[id(two)] = ways[0], twins[0]
+            flat = _flat(view, offsets[0], one)
+            if flat is not None:
+                # Rows may be counted across their ends, where the tensor has no gaps.
+                answer = questions.ask_of(own, given, flat)
+                if answer.outcome is Outcome.UNSAT:
+                    checked.flat |= {id(one), id(two)}
+                    worst = Found(Property.IN_BOUNDS, Status.PASS, worst.words, where, buffer=view.tensor)
         yield worst
+
+
+def _flat(view: View, offset: Term, access: Access) -> Term | None:
+    """Of a contiguous view: the offset is among its elements, in whichever row."""
+    if not view.contiguous or access.pointer is None or access.pointer.unit != view.item:
+        return None
+    count = integer(1)
+    for extent in view.shape:
+        count = mul(count, extent)
+    return and_(le(integer(0), offset), lt(offset, count))
 
 
 def _inside(view: View, way: Sequence[Term], access: Access) -> Term:
@@ -179,6 +219,7 @@ def no_sentinel(questions: Questions, _checked: Checked) -> Iterator[Found]:
             None,
             tuple(given),
             goal,
+            None,
             answer,
         )
 
@@ -245,7 +286,7 @@ def _one_by_one(
             wrong.add(id(demand.operation))
         words = f"{demand.kind}: {_brief(demand.value)} of {demand.operation.name}"
         where = demand.operation.location
-        yield Found(of, status, words, where, None, tuple(under), demand.holds, answer), demand
+        yield Found(of, status, words, where, None, tuple(under), demand.holds, None, answer), demand
 
 
 def _brief(term: Term) -> str:
@@ -289,7 +330,11 @@ def _pair(
     if views[0].tensor != views[1].tensor or one.kind == two.kind == "atomic":
         return None
     same_operation = one.operation is two.operation
+    # Whether each is in bounds is asked on its own.
     given = [*questions.made(one), *questions.made(two)]
+    for access, view in ((one, views[0]), (two, views[1])):
+        if id(access) not in checked.flat:
+            given.append(view.inside(checked.coordinates[id(access)]))
     meet = _same_cell(questions, checked, one, two, views[0], views[1])
     if meet == []:
         return None
@@ -318,6 +363,7 @@ def _pair(
         other,
         tuple(given),
         goal,
+        None,
         answer,
         views[0].tensor,
     )
@@ -332,7 +378,7 @@ def _same_cell(
         second.strides,
         second.start,
         second.item,
-    ):
+    ) and not {id(one), id(two)} & checked.flat:
         ways = checked.coordinates[id(one)], checked.coordinates[id(two)]
         return [eq(a, b) for a, b in zip(*ways, strict=True)]
     if _never_meet(questions, first, second):

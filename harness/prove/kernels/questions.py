@@ -10,7 +10,7 @@ from kvproof.harness.prove.kernels.clauses import Clauses
 from kvproof.harness.prove.kernels.collect import ATOMICS, STORES, Access, Collected, collect, lane_bounds
 from kvproof.harness.prove.kernels.contents import Contents
 from kvproof.harness.prove.kernels.launch import Launch, Setting, tensor_ranges
-from kvproof.harness.prove.kernels.program import LARGEST_GRID, Program, Scope
+from kvproof.harness.prove.kernels.program import LARGEST_GRID, Program, ReadFact, Scope
 from kvproof.harness.prove.kernels.values import Pointer
 from kvproof.harness.solve.query import Answer, Outcome, Query
 from kvproof.harness.solve.term import FALSE, Term, integer, le, lt, walk
@@ -47,11 +47,14 @@ class Questions:
         self.scope.function_ranges.update(tensor_ranges(setting))
         for quantity in (*setting.quantities, *launch.loose):
             self.scope.ranges[quantity.term] = quantity.range
+        self.clauses = Clauses(setting.contract, setting.arguments, self._follows)
+        self.scope.tighten([*self.clauses.always, *setting.premises])
         # A larger grid cannot be launched at all.
-        self._extra = [le(size, integer(most)) for size, most in zip(launch.grid, LARGEST_GRID, strict=True)]
+        sizes = [le(size, integer(most)) for size, most in zip(launch.grid, LARGEST_GRID, strict=True)]
+        self._extra = [*setting.premises, *sizes]
         self.first: Collected = collect(Program(self.scope))
         self.second: Collected = collect(Program(self.scope, "'"))
-        self.clauses = Clauses(setting.contract, setting.arguments, self._follows)
+        self._own: Term | None = None
         self._positions = {id(operation): at for at, operation in enumerate(entry.body.walk())}
 
     def _follows(self, premises: list[Term], goal: Term) -> bool:
@@ -70,7 +73,9 @@ class Questions:
             terms: the question.
             rounds: how far to follow the guarantees from element to element; with fewer, less is said.
         """
-        about = [*terms, *self.clauses.always, *self.scope.facts, *self._extra]
+        about = [*terms, *self.clauses.always, *self._extra]
+        read = [fact.condition for fact in self._facts(about)]
+        about += read
         stated = self.clauses.at(about, rounds)
         everything = [*about, *stated]
         ranges: list[Term] = []
@@ -84,7 +89,12 @@ class Questions:
             for place, size in zip(program.ids, self.launch.grid, strict=True):
                 if place in variables:
                     ranges.append(lt(place, size))
-        return (*self.clauses.always, *self.scope.facts, *self._extra, *ranges, *stated)
+        return (*self.clauses.always, *self._extra, *read, *ranges, *stated)
+
+    def _facts(self, terms: Sequence[Term]) -> list[ReadFact]:
+        """That the elements which the terms speak of were read in bounds: whether they are is asked on its own."""
+        elements = {t for t in walk(*terms) if t.op == "app"}
+        return [f for f in self.scope.facts if f.element in elements and f.element is not self._own]
 
     def made(self, *accesses: Access) -> list[Term]:
         """The conditions under which accesses are made."""
@@ -102,6 +112,14 @@ class Questions:
         self._extra.pop()
 
     # ---- questions --------------------------------------------------------------------
+
+    def ask_of(self, element: Term | None, given: Iterable[Term], goal: Term) -> Answer:
+        """As :meth:`ask`, of the access that reads an element: that it is in bounds is not taken for granted."""
+        self._own = element
+        try:
+            return self.ask(given, goal)
+        finally:
+            self._own = None
 
     def ask(self, given: Iterable[Term], goal: Term) -> Answer:
         """Whether the goal follows: ``unsat`` if it does, ``sat`` with a counterexample if not."""

@@ -62,8 +62,8 @@ class Pointer:
     unit: int
 
 
-Key = tuple[int, tuple[Term, ...]]
-"""A value at coordinates: (value number, coordinates)."""
+Key = tuple[int, tuple[Term, ...], tuple[int, ...]]
+"""A value at coordinates: (value number, coordinates, rounds of the unrolled loops around it)."""
 
 
 @dataclass(frozen=True)

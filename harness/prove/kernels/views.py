@@ -12,10 +12,12 @@ from kvproof.harness.solve.term import (
     and_,
     combination,
     div,
+    eq,
     integer,
     le,
     linear,
     lt,
+    mod,
     mul,
     scale,
     sub,
@@ -75,6 +77,18 @@ class View:
             if not extent.is_const or not intervals.within(coordinate, 0, extent.payload - 1):
                 return False
         return True
+
+    def exact(self, offset: Term) -> Term:
+        """Whether an element of the view lies at this offset, by division: for finding where none does."""
+        parts: list[Term] = []
+        rest = offset
+        for extent, stride in zip(self.shape, self.strides, strict=True):
+            if extent is ONE:
+                continue
+            part = rest if stride is ONE else div(rest, stride)
+            rest = ZERO if stride is ONE else mod(rest, stride)
+            parts += [le(ZERO, part), lt(part, extent)]
+        return and_(*parts, eq(rest, ZERO))
 
     def inside(self, coordinates: Sequence[Term]) -> Term:
         """Every coordinate is within its extent."""
