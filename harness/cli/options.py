@@ -59,7 +59,10 @@ Device = Annotated[
 Budget = Annotated[
     str,
     typer.Option(
-        "--budget", metavar="TIME", help="Time for all fuzzing together: 60s, 2m, 1h; a bare number is seconds."
+        "--budget",
+        metavar="TIME",
+        help="Time for all fuzzing together: 60s, 2m, 1h; a bare number is seconds. What has not seen the "
+        "cases that it needs by then may go on for half as long again.",
     ),
 ]
 Seed = Annotated[

@@ -30,6 +30,10 @@ _MAX_TURNS = 6
 _SHORTEST_TURN = 0.2
 """Seconds (by weight) below which a further turn is not worth its start."""
 
+OVERTIME = 0.5
+"""Part of the budget that tasks may use beyond it while they have not seen what they need: a slow or busy machine
+should end in a verdict rather than in UNKNOWN for want of a few cases."""
+
 # A new process rather than a copy of this one: a GPU's context does not survive a fork.
 _processes = multiprocessing.get_context("spawn")
 
@@ -114,17 +118,19 @@ def run_tasks(tasks: Sequence[FuzzTask], budget_seconds: float, seed: int) -> It
     """Fuzz on worker processes.
 
     First every task runs until it has seen what it needs, at most for its share of the budget. Tasks that fell
-    short go on in the time that others left over; what is left when none does is shared by all.
+    short go on in the time that others left over, and then for ``OVERTIME`` of the budget more; what is left when
+    none falls short is shared by all.
 
     Args:
         tasks: tasks.
-        budget_seconds: wall time for all of them.
+        budget_seconds: wall time for all of them, overtime aside.
         seed: seed of everything drawn.
 
     Yields:
         (place of the task, its result so far); more than once for a task that goes on.
     """
     deadline = monotonic() + budget_seconds
+    overtime = OVERTIME * budget_seconds
     results: dict[int, Result] = {}
     open_tasks = set(range(len(tasks)))
     with _Pool(worker_count(len(tasks))) as pool:
@@ -132,8 +138,10 @@ def run_tasks(tasks: Sequence[FuzzTask], budget_seconds: float, seed: int) -> It
             short = [p for p in open_tasks if p not in results or not results[p].verdict.passed]
             chosen = short or open_tasks
             weights = sum(tasks[place].weight for place in chosen)
-            left = deadline - monotonic()
-            if not chosen or (number and left * pool.size < _SHORTEST_TURN * weights):
+            spent = number > 0 and (deadline - monotonic()) * pool.size < _SHORTEST_TURN * weights
+            if spent and short and overtime:
+                deadline, overtime, spent = deadline + overtime, 0.0, False
+            if spent or not chosen:
                 return
             # Long ones first, so that no core idles at the end behind one that began last.
             order = sorted(chosen, key=lambda place: (-tasks[place].weight, place))

@@ -24,6 +24,10 @@ def steady(turn):
 def slow(turn):  # three turns to see what it needs
     return Result("s", "slow", "fuzz", judge(4, {"odd": 2}, Needs(10, {"odd": 5})), 0.1, 4, {"odd": 2})
 
+def whole(turn):  # takes all the time that it is given
+    time.sleep(turn.budget_seconds)
+    return Result("s", "whole", "fuzz", judge(6, {}, Needs(10)), turn.budget_seconds, 6)
+
 def fails(turn):
     return Result("s", "fails", "fuzz", Verdict(Status.FAIL, "row 7"), 0.1, 1, device="cuda")
 
@@ -93,6 +97,15 @@ def test_a_task_that_falls_short_goes_on_and_what_is_left_goes_to_all(body, monk
         Status.PASS,
     ]
     assert history[-1][1].events == {"odd": 8}
+
+
+@pytest.mark.parametrize(("overtime", "last"), [(0.0, Status.UNKNOWN), (0.5, Status.PASS)])
+def test_a_task_that_fell_short_may_go_on_beyond_the_budget_once(body, monkeypatch, overtime, last):
+    monkeypatch.setattr(workers, "worker_count", lambda _tasks: 1)
+    monkeypatch.setattr(workers, "OVERTIME", overtime)
+    history = [result for _, result in run_tasks([body("whole")], 2.0, 0)]
+    assert history[-1].verdict.status is last
+    assert history[-1].cases == (12 if overtime else 6)
 
 
 def test_a_process_is_not_used_again_after_a_fault_on_a_device(body, monkeypatch):
