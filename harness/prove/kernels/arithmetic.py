@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from kvproof.harness.ir.reader import Operation
@@ -10,6 +10,7 @@ from kvproof.harness.prove.kernels.intervals import Interval
 from kvproof.harness.prove.kernels.values import Demand, DemandKind, Unmodelled
 from kvproof.harness.solve.term import (
     BOOL,
+    TRUE,
     Term,
     add,
     and_,
@@ -42,6 +43,10 @@ class Context(Protocol):
 
     def interval(self, term: Term) -> Interval:
         """Range of a term."""
+        ...
+
+    def is_element(self, term: Term) -> bool:
+        """Whether a term is an element of one of the contract's index tensors."""
         ...
 
 
@@ -94,13 +99,13 @@ def truncated_quotient(a: Term, b: Term, context: Context) -> Term:
 
 def _div_signed(a: Term, b: Term, width: int, operation: Operation, context: Context) -> Term:
     _divisor(b, operation, context)
-    _not_negative(a, operation, context)
+    _no_sentinel(a, operation, context)
     return fit(truncated_quotient(a, b, context), width, operation, context)
 
 
 def _rem_signed(a: Term, b: Term, width: int, operation: Operation, context: Context) -> Term:  # noqa: ARG001
     _divisor(b, operation, context)
-    _not_negative(a, operation, context)
+    _no_sentinel(a, operation, context)
     if _certainly_at_least(b, 1, context):
         if _certainly_at_least(a, 0, context):
             return mod(a, b)
@@ -108,10 +113,36 @@ def _rem_signed(a: Term, b: Term, width: int, operation: Operation, context: Con
     return sub(a, mul(b, truncated_quotient(a, b, context)))
 
 
-def _not_negative(a: Term, operation: Operation, context: Context) -> None:
-    """A negative dividend is nearly always a sentinel that should have been dropped before."""
-    if not _certainly_at_least(a, 0, context):
-        context.demand(Demand(DemandKind.NOT_NEGATIVE, le(ZERO, a), operation, a))
+def _no_sentinel(a: Term, operation: Operation, context: Context) -> None:
+    """A negative element is a sentinel: divided, it names a place that is somebody's.
+
+    A dividend that only arithmetic makes negative is another matter: where it ends up is asked on its own.
+    """
+    if _certainly_at_least(a, 0, context):
+        return
+    for element, guard, _ in elements(a, context.is_element):
+        if not _certainly_at_least(element, 0, context):
+            holds = or_(not_(guard), le(ZERO, element))
+            context.demand(Demand(DemandKind.NOT_NEGATIVE, holds, operation, element))
+
+
+def elements(
+    term: Term, is_element: Callable[[Term], bool], guard: Term = TRUE, factor: int = 1
+) -> Iterator[tuple[Term, Term, int]]:
+    """Elements of tensors that a term is linear in: (element, where the term is, its factor).
+
+    The factor of one that is multiplied by something variable is 2: not 1.
+    """
+    for atom, times in linear(term)[1].items():
+        if is_element(atom):
+            yield atom, guard, times * factor
+        elif atom.op == "mul":
+            for part in atom.args:
+                yield from elements(part, is_element, guard, 2)
+        elif atom.op == "ite":
+            condition, then, otherwise = atom.args
+            yield from elements(then, is_element, and_(guard, condition), times * factor)
+            yield from elements(otherwise, is_element, and_(guard, not_(condition)), times * factor)
 
 
 def _unsigned_quotient(a: Term, b: Term, width: int, operation: Operation, context: Context) -> Term:
@@ -135,7 +166,7 @@ def _shift_left(a: Term, b: Term, width: int, operation: Operation, context: Con
 
 
 def _shift_right(a: Term, b: Term, width: int, operation: Operation, context: Context) -> Term:
-    _not_negative(a, operation, context)
+    _no_sentinel(a, operation, context)
     return div(a, integer(_power(b, width, operation)))
 
 
@@ -153,7 +184,7 @@ def _and(a: Term, b: Term, width: int, operation: Operation, context: Context) -
         raise Unmodelled("a bitwise and of two variables", operation)
     mask = b.payload
     if mask >= 0 and (mask + 1) & mask == 0:
-        _not_negative(a, operation, context)
+        _no_sentinel(a, operation, context)
         return mod(a, integer(mask + 1))
     low = -mask
     if mask < 0 and low & (low - 1) == 0:

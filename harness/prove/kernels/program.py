@@ -59,6 +59,7 @@ class Scope:
         grid: programs along x, y, z.
         ranges: range of each variable.
         function_ranges: range of each uninterpreted function.
+        tensors: the contract's index tensors.
         facts: elements that were read, found while evaluating.
     """
 
@@ -68,6 +69,7 @@ class Scope:
     grid: tuple[Term, Term, Term]
     ranges: dict[Term, Interval] = field(default_factory=dict[Term, Interval])
     function_ranges: dict[str, Interval] = field(default_factory=dict[str, Interval])
+    tensors: frozenset[str] = frozenset()
     facts: list[ReadFact] = field(default_factory=list[ReadFact])
 
     def __post_init__(self) -> None:
@@ -245,6 +247,10 @@ class Program:
     def interval(self, term: Term) -> Interval:
         """Range of a term."""
         return self.scope.intervals.of(term)
+
+    def is_element(self, term: Term) -> bool:
+        """Whether a term is an element of one of the contract's index tensors."""
+        return term.op == "app" and term.payload in self.scope.tensors
 
     def unknown(
         self, name: str, coordinates: Sequence[Term], low: int, high: int, *, sort: str = INT, shared: bool = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kvproof.harness.ir.reader import Location
+from kvproof.harness.prove.kernels.arithmetic import elements
 from kvproof.harness.prove.kernels.collect import Access, Collected, lane_bounds
 from kvproof.harness.prove.kernels.questions import Questions
 from kvproof.harness.prove.kernels.values import Demand, DemandKind
@@ -21,7 +22,6 @@ from kvproof.harness.solve.term import (
     eq,
     integer,
     le,
-    linear,
     lt,
     mul,
     not_,
@@ -197,15 +197,16 @@ def no_wrap(questions: Questions, _checked: Checked) -> Iterator[Found]:
 def no_sentinel(questions: Questions, _checked: Checked) -> Iterator[Found]:
     """No negative value is divided for an address, and none scales one."""
     yield from _demands(questions, Property.NO_SENTINEL, (DemandKind.NOT_NEGATIVE,))
-    tensors = {t.name for t in questions.setting.contract.tensors}
+    is_element = questions.first.program.is_element
     for access in questions.first.accesses:
         if access.pointer is None:
             continue
         parts: list[Term] = []
         ids: list[Term] = []
-        for element, guard in _scaled(access.pointer.offset, TRUE, 1, tensors):
-            parts.append(or_(not_(guard), le(integer(0), element)))
-            ids.append(element)
+        for element, guard, factor in elements(access.pointer.offset, is_element):
+            if abs(factor) > 1:
+                parts.append(or_(not_(guard), le(integer(0), element)))
+                ids.append(element)
         if not parts:
             continue
         given, goal = questions.made(access), and_(*parts)
@@ -222,22 +223,6 @@ def no_sentinel(questions: Questions, _checked: Checked) -> Iterator[Found]:
             None,
             answer,
         )
-
-
-def _scaled(term: Term, guard: Term, factor: int, tensors: set[str]) -> Iterator[tuple[Term, Term]]:
-    """Elements of tensors that are multiplied on their way into an address, each with the guard under which."""
-    _, atoms = linear(term)
-    for atom, times in atoms.items():
-        if atom.op == "app":
-            if abs(times * factor) > 1 and atom.payload in tensors:
-                yield atom, guard
-        elif atom.op == "mul":
-            for part in atom.args:
-                yield from _scaled(part, guard, 2, tensors)
-        elif atom.op == "ite":
-            condition, then, otherwise = atom.args
-            yield from _scaled(then, and_(guard, condition), times * factor, tensors)
-            yield from _scaled(otherwise, and_(guard, not_(condition)), times * factor, tensors)
 
 
 def _demands(questions: Questions, of: Property, kinds: Sequence[DemandKind]) -> Iterator[Found]:

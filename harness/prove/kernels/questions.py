@@ -44,7 +44,9 @@ class Questions:
             launch.views[name].tensor for name in _stored_arguments(module) if name in launch.views
         )
         self.scope = Scope(entry, arguments, Contents(launch.views, written), launch.grid)
-        self.scope.function_ranges.update(tensor_ranges(setting))
+        ranges = tensor_ranges(setting)
+        self.scope.function_ranges.update(ranges)
+        self.scope.tensors = frozenset(ranges)
         for quantity in (*setting.quantities, *launch.loose):
             self.scope.ranges[quantity.term] = quantity.range
         self.clauses = Clauses(setting.contract, setting.arguments, self._follows)
