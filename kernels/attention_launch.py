@@ -36,14 +36,12 @@ class Plan:
         block_n: keys a tile.
         warps: warps a program.
         stages: tiles in flight, plus the index load before and the products after.
-        splits: programs a slice.
     """
 
     block_h: int
     block_n: int
     warps: int
     stages: int
-    splits: int = 1
 
 
 def tiles(heads: int, *, packed: bool, hip: bool) -> Plan:
