@@ -133,6 +133,8 @@ def _sum(data: Mapping[str, Any]) -> str:
 
 
 def _to_json(lock: Lock) -> dict[str, Any]:
+    # Configurations that share what is proved of them share one list.
+    lists = {_list_name(record.obligations): list(record.obligations) for record in lock.proofs.values()}
     return {
         "schema": LOCK_SCHEMA,
         "solvers": dict(sorted(lock.solvers.items())),
@@ -140,6 +142,7 @@ def _to_json(lock: Lock) -> dict[str, Any]:
             key: " ".join([c.core, *(f"{solver}={units}" for solver, units in sorted(c.resources.items()))])
             for key, c in sorted(lock.certificates.items())
         },
+        "obligations": dict(sorted(lists.items())),
         "proofs": [
             {
                 "subject": subject,
@@ -148,11 +151,15 @@ def _to_json(lock: Lock) -> dict[str, Any]:
                 "verdict": record.verdict,
                 "assumptions": list(record.assumptions),
                 "queries": record.queries,
-                "obligations": list(record.obligations),
+                "obligations": _list_name(record.obligations),
             }
             for (subject, statement), record in sorted(lock.proofs.items())
         ],
     }
+
+
+def _list_name(lines: tuple[str, ...]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def _from_json(data: Mapping[str, Any]) -> Lock:
@@ -160,13 +167,14 @@ def _from_json(data: Mapping[str, Any]) -> Lock:
     for key, text in data["certificates"].items():
         core, *units = text.split(" ")
         certificates[key] = Certificate(core, {name: int(n) for name, n in (unit.split("=") for unit in units)})
+    lists = {name: tuple(lines) for name, lines in data["obligations"].items()}
     proofs = {
         (item["subject"], item["statement"]): ProofRecord(
             item["inputs"],
             item["verdict"],
             tuple(item["assumptions"]),
             int(item["queries"]),
-            tuple(item["obligations"]),
+            lists[item["obligations"]],
         )
         for item in data["proofs"]
     }
