@@ -211,6 +211,8 @@ def _interpreting(log: AccessLog) -> Iterator[None]:
         *[(builder, name, log.guard(getattr(builder, name))) for name in log.GUARDED],
         *corrections(builder),
     ]
+    # A correction takes the place of what Triton's own patching does.
+    patches = list({(id(owner), name): (owner, name, value) for owner, name, value in patches}.values())
     former = [(owner, name, vars(owner).get(name, _MISSING)) for owner, name, _ in patches]
     former_knob = knobs.runtime.__dict__.get("interpret", _MISSING)
     try:

@@ -5,7 +5,8 @@ and fp8 conversions wrong, and multiplies bf16 matrices as if their bit patterns
 models would differ from its specification on nearly every element, and so nothing about it could be learnt
 here. These are its replacements while a launch is interpreted; everything else stays Triton's.
 
-fp32 to fp8 saturates, as the conversion instruction of NVIDIA GPUs does.
+fp32 to fp8 saturates, as the conversion instruction of NVIDIA GPUs does. A scalar as a loop's bound fails with
+numpy 2.4 in Triton 3.6; here it does not.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def from_float(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
 
 def corrections(builder: Any) -> list[tuple[Any, str, Callable[..., Any]]]:
     """(owner, attribute, replacement) for the interpreter's builder."""
+    import triton.language as tl  # noqa: PLC0415
     from triton._C.libtriton import ir  # noqa: PLC0415
     from triton.runtime.interpreter import TensorHandle  # noqa: PLC0415
 
@@ -80,7 +82,11 @@ def corrections(builder: Any) -> list[tuple[Any, str, Callable[..., Any]]]:
         product = np.matmul(to_float(a.data, names[0]), to_float(b.data, names[1]), dtype=d.data.dtype)
         return TensorHandle(product + d.data, d.dtype.scalar)
 
+    def as_index(scalar: Any) -> int:
+        return int(np.asarray(scalar.handle.data).reshape(()))
+
     return [
+        (tl.tensor, "__index__", as_index),
         (builder, "cast_impl", cast_impl),
         (builder, "create_fp_to_fp", create_fp_to_fp),
         (builder, "create_dot", create_dot),
