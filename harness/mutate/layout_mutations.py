@@ -327,8 +327,8 @@ MORE_FAULTS: Mapping[str, LayoutMutation] = {
             "class order reversed",
             "layers of a class are counted from the last",
             GEOMETRY,
-            "return self.layers.index(layer_id)",
-            "return len(self.layers) - 1 - self.layers.index(layer_id)",
+            "        return place\n",
+            "        return len(self.layers) - 1 - place\n",
         ),
         _one(
             "drafts forgotten",

@@ -19,6 +19,7 @@ from kvproof.models.row_space import (
     HCA_RATIO,
     UnifiedPoolGeometry,
 )
+from kvproof.models.row_space.geometry import MAX_LAYERS
 
 HEAD_DIM = 512
 """Elements of one KV row: 448 without position encoding (NoPE), 64 with (RoPE)."""
@@ -31,9 +32,6 @@ PLANES: Mapping[str, tuple[Plane, ...]] = {
     "fp8": (Plane("nope", 512), Plane("rope", 128)),
     "bf16": (Plane("kv", HEAD_DIM * 2),),
 }
-
-MAX_DRAFT_LAYERS = 2**16
-"""More is refused: every layer is listed by its ratio, and no model has so many."""
 
 DSPARK_DRAFT_LAYERS = 3
 DRAFTS = ("none", "mtp", "dspark")
@@ -71,7 +69,7 @@ class ModelConfig:
             raise LayoutError(f"kv is {self.kv!r}; allowed: {', '.join(PLANES)}")
         if self.draft not in DRAFTS:
             raise LayoutError(f"draft is {self.draft!r}; allowed: {', '.join(DRAFTS)}")
-        as_index("draft_layers", self.draft_layers, at_least=0, below=MAX_DRAFT_LAYERS + 1)
+        as_index("draft_layers", self.draft_layers, at_least=0, below=MAX_LAYERS)
         as_index("draft_tokens", self.draft_tokens, at_least=0)
         as_index("sliding_window", self.sliding_window, at_least=1)
         as_index("index_topk", self.index_topk, at_least=1)

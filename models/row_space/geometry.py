@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from kvproof.models.errors import AbsentClassError, LayoutError
 from kvproof.models.index import IndexValue, as_index, require
 from kvproof.models.row_space.ratios import ABSENT_RATIO, DENSE_RATIO, ENTRY_ORDER
 from kvproof.models.row_space.ring import entry_rows_for, ring_offset_for
 from kvproof.models.row_space.rows import RowSpace
+
+MAX_LAYERS = 2**16
+"""More layers are refused: each is looked at one by one, and no model comes near."""
 
 _KNOWN_RATIOS = frozenset(ENTRY_ORDER) | {ABSENT_RATIO}
 
@@ -57,11 +61,16 @@ class ClassLayout:
         Raises:
             LayoutError: the layer is not of this class.
         """
-        if layer_id not in self.layers:
+        place = self._places.get(layer_id)
+        if place is None:
             raise LayoutError(
                 f"layer {layer_id!r} is not of ratio {self.ratio}; its layers are {list(self.layers)}"
             )
-        return self.layers.index(layer_id)
+        return place
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {layer: place for place, layer in enumerate(self.layers)}
 
     def ring_offset(self, ring_pos: IndexValue) -> IndexValue:
         """The part of a window row that all layers of the class share."""
@@ -107,6 +116,8 @@ class UnifiedPoolGeometry(RowSpace):
     ) -> None:
         if len(ratios) == 0:
             raise LayoutError("ratios is empty; a V4 pool needs at least one layer")
+        if len(ratios) > MAX_LAYERS:
+            raise LayoutError(f"ratios has {len(ratios)} layers; allowed: at most {MAX_LAYERS}")
         self.ratios = [as_index(f"ratios[{layer}]", ratio) for layer, ratio in enumerate(ratios)]
         unknown = sorted(set(self.ratios) - _KNOWN_RATIOS)
         if unknown:

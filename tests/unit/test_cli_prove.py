@@ -180,6 +180,11 @@ BAD_MODELS = {
         ["--draft-tokens", "1"],
         "draft_layers",
     ),
+    "more layers than are looked at": (
+        {"num_hidden_layers": 65537, "compress_ratios": [0] * 65537},
+        [],
+        "65537 layers; allowed: at most 65536",
+    ),
     "a block beyond memory": ({}, ["--block-size", str(ABSURD)], "--block-size"),
     "a window that is no number": ({"sliding_window": "8"}, [], "sliding_window"),
 }
