@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvproof.harness.ir.execute.access import Accesses
+from kvproof.harness.ir.execute.access import Accesses, Touch
 from kvproof.harness.ir.execute.collisions import find_collisions
 from kvproof.harness.ir.execute.control import CONTROL
 from kvproof.harness.ir.execute.memory import Memory, Segment
@@ -17,6 +17,7 @@ from kvproof.harness.ir.execute.reductions import REDUCTIONS
 from kvproof.harness.ir.execute.report import Kind, Report
 from kvproof.harness.ir.execute.steps import POINTWISE
 from kvproof.harness.ir.execute.values import Array, carrier
+from kvproof.harness.ir.execute.watch import watched
 from kvproof.harness.ir.reader import Module, Operation, Value
 
 MAKERS = {**POINTWISE, **CONTROL, **REDUCTIONS, **MEMORY}
@@ -50,14 +51,18 @@ class Executable:
     ordered: bool
 
 
-def prepare(module: Module) -> Executable:
+def prepare(module: Module, *, watch: bool = False) -> Executable:
     """Plan a kernel.
+
+    Args:
+        module: its IR.
+        watch: also report operations that wrap, round an index or divide a negative value; slow.
 
     Raises:
         UnsupportedOperation: an operation that the executor does not model, named with its place.
     """
     entry = module.entry
-    planner = Planner(module, MAKERS, FOLDABLE)
+    planner = Planner(module, watched(MAKERS) if watch else MAKERS, frozenset() if watch else FOLDABLE)
     body = planner.function(entry)
     widest = 1
     stored: set[int] | None = set()
@@ -84,6 +89,20 @@ def _writes(operation: Operation) -> bool:
     return operation.name in {"tt.store", "tt.atomic_rmw", "tt.atomic_cas"}
 
 
+@dataclass(frozen=True)
+class Executed:
+    """What an execution did.
+
+    Attributes:
+        reports: what was seen.
+        stores, loads: the accesses made, where they were asked for.
+    """
+
+    reports: list[Report]
+    stores: list[Touch]
+    loads: list[Touch]
+
+
 def execute(
     kernel: Executable, grid: tuple[int, int, int], arguments: Mapping[str, Segment | int | float | bool]
 ) -> list[Report]:
@@ -97,6 +116,17 @@ def execute(
     Returns:
         What was seen: accesses out of bounds (which were not made), collisions, reads of undefined memory.
     """
+    return observe(kernel, grid, arguments, loads=False).reports
+
+
+def observe(
+    kernel: Executable,
+    grid: tuple[int, int, int],
+    arguments: Mapping[str, Segment | int | float | bool],
+    *,
+    loads: bool = True,
+) -> Executed:
+    """Run a kernel and keep the accesses that it made; ``loads`` says whether those of all loads too."""
     memory = Memory()
     accesses = Accesses(memory, grid)
     values = list(kernel.known)
@@ -109,7 +139,7 @@ def execute(
         else:
             values[value.number] = _scalar(given, value)
     for number, segment in segments.items():
-        if kernel.stored is None or number in kernel.stored:
+        if loads or kernel.stored is None or number in kernel.stored:
             accesses.watched.add(id(segment.storage))
     total = grid[0] * grid[1] * grid[2]
     at_once = 1 if kernel.ordered else max(1, LANES_AT_ONCE // kernel.widest)
@@ -125,7 +155,7 @@ def execute(
                 accesses.reports.append(Report(Kind.ENDLESS, words, error.location))
                 break
         find_collisions(accesses)
-    return accesses.reports
+    return Executed(accesses.reports, accesses.stores, accesses.loads)
 
 
 def _scalar(given: float, value: Value) -> Array:

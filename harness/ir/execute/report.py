@@ -18,7 +18,8 @@ class Kind(StrEnum):
     RACE = "read of another program's write"
     ASSERTION = "assertion"
     ENDLESS = "does not end"
-    WRAP = "integer wrap"
+    WRAP = "wrap"
+    SENTINEL = "negative value divided"
 
 
 @dataclass(frozen=True)

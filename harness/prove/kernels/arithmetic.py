@@ -122,7 +122,7 @@ def _no_sentinel(a: Term, operation: Operation, context: Context) -> None:
         return
     for element, guard, _ in elements(a, context.is_element):
         if not _certainly_at_least(element, 0, context):
-            holds = or_(not_(guard), le(ZERO, element))
+            holds = or_(not_(guard), le(ZERO, element), le(ZERO, a))
             context.demand(Demand(DemandKind.NOT_NEGATIVE, holds, operation, element))
 
 

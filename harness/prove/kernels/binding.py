@@ -74,6 +74,11 @@ def probe(name: str, contract: Contract, launcher: Callable[..., Any], base: Map
         (
             f"launches are as {len(runs)} runs of the launcher made them",
             f"no tensor is larger than {LARGEST_TENSOR >> 30} GiB",
+            *(
+                f"within a row {t.name} has the strides of dense elements"
+                for t in prober.tensors
+                if t.strides == "any" and len(t.shape) > 2
+            ),
         ),
         tuple(p for t in prober.tensors for p in rows_apart(t, base[t.name].dtype, values)),
     )
@@ -84,6 +89,10 @@ def _values(prober: Prober, free: Sequence[str]) -> dict[str, Any]:
     for number, value in prober.numbers.items():
         if not number.endswith(".stride"):
             values[number] = symbol(number) if number in free else value
+    for tensor in prober.free_strides:
+        if stride_name(tensor) not in free:
+            # Another stride would launch another specialisation.
+            values[stride_name(tensor)] = _row(tensor, values) + prober.numbers[stride_name(tensor)]
     for argument in prober.contract.arguments:
         value = prober.base.get(argument.name)
         if isinstance(argument, Tensor) and isinstance(value, TensorValue):
@@ -100,10 +109,20 @@ def _quantities(
         if not name.endswith(".stride"):
             yield Quantity(name, variable(name), ranges[name])
     for tensor in prober.free_strides:
+        if stride_name(tensor) not in free:
+            continue
         width = _row(tensor, values)
         # Rows that share elements can be read, but not written.
         low = width if tensor.role != "in" else 0
-        yield Quantity(stride_name(tensor), stride_variable(tensor.name), (low, 2**31 - 1), width)
+        yield Quantity(
+            stride_name(tensor), stride_variable(tensor.name), (low, 2**31 - 1), _dense(tensor, values, width)
+        )
+
+
+def _dense(tensor: Tensor, values: Mapping[str, Any], width: int) -> int | None:
+    """The stride of rows next to each other, if it is a number."""
+    extents = [values[e] if isinstance(e, str) else e for e in tensor.shape[1:]]
+    return width if all(isinstance(e, int) for e in extents) else None
 
 
 def _row(tensor: Tensor, values: Mapping[str, Any]) -> int:
@@ -121,6 +140,8 @@ def _launches(
         (variable(name), [run.numbers[name] for run in runs]) for name in free if not name.endswith(".stride")
     ]
     for tensor in prober.free_strides:
+        if stride_name(tensor) not in free:
+            continue
         known.append((stride_variable(tensor.name), [run.tensors[tensor.name].stride(0) for run in runs]))
     for place, caught in enumerate(runs[0].launches):
         constants = [v for v in caught.signature.constants.values() if type(v) is int and v > 1]

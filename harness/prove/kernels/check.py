@@ -102,7 +102,7 @@ def check(setting: Setting, target: Target, asker: Asker | None = None) -> list[
 
 def check_modules(
     setting: Setting,
-    launches: Sequence[tuple[Launch, Module]],
+    compiled: Sequence[tuple[Launch, Module]],
     asker: Asker,
     identical: frozenset[str] = frozenset(),
 ) -> list[PropertyResult]:
@@ -110,14 +110,15 @@ def check_modules(
 
     Args:
         setting: the entry point's setting.
-        launches: each launch with its IR.
+        compiled: each launch with its IR.
         asker: the solver.
         identical: tensors of which several may write one cell as long as they write the same.
     """
     try:
-        asked = [(Questions(setting, launch, module, asker), Checked()) for launch, module in launches]
+        asked = [(Questions(setting, launch, module, asker), Checked()) for launch, module in compiled]
     except Unmodelled as problem:
         return [_unsupported(p, str(problem)) for p in Property]
+    launches = [questions for questions, _ in asked]
     results: list[PropertyResult] = []
     each: Sequence[tuple[Property, Callable[[Questions, Checked], Iterator[Found]]]] = (
         (Property.IN_BOUNDS, in_bounds),
@@ -128,11 +129,11 @@ def check_modules(
     for name, function in each:
         start, before = time.perf_counter(), asker.asked
         found = [(f, questions) for questions, checked in asked for f in _with_gaps(questions, function, checked)]
-        results.append(_summed(setting, name, found, asker.asked - before, time.perf_counter() - start))
+        results.append(_summed(setting, name, found, launches, asker.asked - before, time.perf_counter() - start))
     start, before = time.perf_counter(), asker.asked
     mapped: list[tuple[Found, Questions]] = [(f, asked[0][0]) for f in address_map(asked)]
     results.append(
-        _summed(setting, Property.ADDRESS_MAP, mapped, asker.asked - before, time.perf_counter() - start)
+        _summed(setting, Property.ADDRESS_MAP, mapped, launches, asker.asked - before, time.perf_counter() - start)
     )
     vacuous = _vacuous(asked)
     if vacuous:
@@ -163,7 +164,7 @@ def _unsupported(name: Property, reason: str) -> PropertyResult:
     return PropertyResult(name, Verdict(Status.UNSUPPORTED, reason), 0, 0.0)
 
 
-def _shown(found: Found, questions: Questions, limit: Limit | None) -> Failure:
+def _shown(found: Found, questions: Questions, limit: Limit | None, launches: Sequence[Questions]) -> Failure:
     """A failure with its counterexample, if one can be made and seen."""
     if found.status is not Status.FAIL:
         return Failure(found, found.status, questions, limit)
@@ -177,7 +178,7 @@ def _shown(found: Found, questions: Questions, limit: Limit | None) -> Failure:
     example: Witness | None = None
     try:
         example = witness(questions, found)
-        seen = replay(questions, found, example)
+        seen = replay(questions, found, example, launches)
     except NoWitness as problem:
         status = Status.UNKNOWN if problem.spurious else Status.FAIL
         return Failure(found, status, questions, limit, None, f"no counterexample was seen: {problem}")
@@ -189,7 +190,12 @@ def _shown(found: Found, questions: Questions, limit: Limit | None) -> Failure:
 
 
 def _summed(
-    setting: Setting, name: Property, found: Sequence[tuple[Found, Questions]], asked: int, seconds: float
+    setting: Setting,
+    name: Property,
+    found: Sequence[tuple[Found, Questions]],
+    launches: Sequence[Questions],
+    asked: int,
+    seconds: float,
 ) -> PropertyResult:
     verdicts: list[Verdict] = []
     failures: list[Failure] = []
@@ -201,7 +207,7 @@ def _summed(
         if limit is not None and limit.is_whole_range:
             verdicts.append(Verdict(Status.PASS, bounds=(str(limit),)))
             continue
-        failure = _shown(one, questions, limit)
+        failure = _shown(one, questions, limit, launches)
         verdicts.append(Verdict(failure.status, str(failure)))
         failures.append(failure)
     bounds = tuple(bound for _, questions in found[:1] for bound in questions.first.bounds)

@@ -68,10 +68,10 @@ class Collected:
     problems: list[str] = field(default_factory=list[str])
     bounds: list[str] = field(default_factory=list[str])
 
-    def demands(self, access: Access) -> list[tuple[Demand, Term]]:
-        """What an access's address and mask demand, each with its guard."""
+    def demands(self, access: Access, *, address_only: bool = False) -> list[tuple[Demand, Term]]:
+        """What an access's address and mask (or its address alone) demand, each with its guard."""
         found: dict[tuple[Demand, Term], None] = {}
-        for key, guard in access.keys:
+        for key, guard in access.keys[: 1 if address_only else None]:
             for demand, under in self.program.demands(key, guard):
                 found[demand, under] = None
         return list(found)

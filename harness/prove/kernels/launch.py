@@ -115,7 +115,9 @@ def contract_view(tensor: Tensor, dtype: str, values: Mapping[str, Any], argumen
     shape = tuple(extent_term(extent, values) for extent in tensor.shape)
     strides = contiguous_strides(shape)
     if tensor.strides != "contiguous" and len(shape) > 1:
-        strides = (stride_variable(tensor.name), *strides[1:])
+        fixed = values.get(f"{tensor.name}.stride")
+        first = integer(fixed) if isinstance(fixed, int) else stride_variable(tensor.name)
+        strides = (first, *strides[1:])
     return View(argument, tensor.name, dtype, ITEM_BYTES[dtype], shape, strides)
 
 

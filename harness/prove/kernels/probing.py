@@ -181,11 +181,16 @@ class Prober:
         """
         extents = [n for n in free if n != name and n not in self.scalars and not n.endswith(".stride")]
 
+        vectors = {e for t in self.tensors if len(t.shape) == 1 for e in t.shape}
+
         def launches(value: int) -> bool:
             one = {**self.numbers, name: value}
             larger = {n: max(self.numbers[n], value + 64) for n in extents}
+            longer = {n: extent for n, extent in larger.items() if n in vectors}
             smaller = {n: min(self.numbers[n], max(value - 1, 0)) for n in extents}
-            return any(self._like(first, {**one, **others}) is not None for others in ({}, larger, smaller))
+            return any(
+                self._like(first, {**one, **others}) is not None for others in ({}, longer, larger, smaller)
+            )
 
         def last(good: int, bad: int) -> int:
             while abs(bad - good) > 1:

@@ -228,7 +228,8 @@ def no_sentinel(questions: Questions, _checked: Checked) -> Iterator[Found]:
 def _demands(questions: Questions, of: Property, kinds: Sequence[DemandKind]) -> Iterator[Found]:
     settled: set[Demand] = set()
     failed: set[tuple[int, DemandKind]] = set()
-    for given, demands in _demand_groups(questions.first):
+    # A mask may be computed from a sentinel, as long as it comes out false; an address may not.
+    for given, demands in _demand_groups(questions.first, address_only=of is Property.NO_SENTINEL):
         open_ones: dict[tuple[Demand, Term], None] = {}
         for demand, guard in demands:
             if (
@@ -279,15 +280,17 @@ def _brief(term: Term) -> str:
     return text if len(text) < 200 else f"{text[:200]}..."
 
 
-def _demand_groups(collected: Collected) -> Iterator[tuple[list[Term], list[tuple[Demand, Term]]]]:
+def _demand_groups(
+    collected: Collected, *, address_only: bool
+) -> Iterator[tuple[list[Term], list[tuple[Demand, Term]]]]:
     """The demands of each branch and each access, with what is given there."""
     program = collected.program
-    for key, path, _operation in collected.branches:
+    for key, path, _operation in () if address_only else collected.branches:
         yield [path], list(program.demands(key))
     for access in collected.accesses:
         if access.pointer is None:
             continue
-        yield [*lane_bounds(access), *access.path], collected.demands(access)
+        yield [*lane_bounds(access), *access.path], collected.demands(access, address_only=address_only)
 
 
 # ---- one writer -----------------------------------------------------------------------

@@ -16,7 +16,7 @@ from kvproof.models.contract import TensorValue
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.properties.strategies.cases import all_kernel_properties
 
-DRAWN = 12
+DRAWN = 24
 """Cases looked at for one kernel: enough to meet the specialisations that a launcher chooses between."""
 
 
@@ -31,6 +31,8 @@ def settings_of(kernel: Kernel, subject: ModelConfig | None, most: int = 2) -> l
     found: dict[tuple[Any, ...], Setting] = {}
     reasons: list[str] = []
     for number, values in enumerate(_drawn(kernel, subject)):
+        if len(found) > most or (found and number >= DRAWN // 2):
+            break
         if not any(isinstance(v, TensorValue) and v.storage.size for v in values.values()):
             continue
         try:
@@ -69,7 +71,7 @@ def _drawn(kernel: Kernel, subject: ModelConfig | None) -> Iterator[Mapping[str,
         warnings.simplefilter("ignore")
         collect()
     # Larger cases leave more room to vary.
-    yield from sorted(cases, key=_size, reverse=True)[: DRAWN // 2]
+    yield from sorted(cases, key=_size, reverse=True)
 
 
 def _size(values: Mapping[str, Any]) -> int:
