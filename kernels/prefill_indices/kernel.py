@@ -118,13 +118,14 @@ def prefill_indices_kernel(
     """
     t = tl.program_id(0)
     sequence = tl.load(batch_ids_ptr + t)
-    pos = tl.load(positions_ptr + t).to(tl.int64)
+    # So far below 0 no position is a token's, and nothing that follows can wrap.
+    pos = tl.maximum(tl.load(positions_ptr + t).to(tl.int64), -(2**62))
     if (sequence < 0) | (sequence >= num_seqs):
         return
     chunk_start = tl.load(chunk_start_ptr + sequence).to(tl.int64)
     low = tl.maximum(pos - (win - 1), 0)
     # At most a window, wherever the chunk starts, so 32 bits hold it.
-    before = tl.maximum(tl.minimum(chunk_start - 1, pos) + 1 - low, 0).to(tl.int32)
+    before = tl.maximum(tl.minimum(chunk_start - 1, pos) + 1 - tl.minimum(low, 2**32), 0).to(tl.int32)
 
     if tl.program_id(1) == 0:
         i = tl.arange(0, BLOCK_W)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kvproof.kernels.slot_copy.spec import copied
 from kvproof.models.contract import Access, Arguments, Clause, Contract, Index, Scalar, Tensor, Tolerance
-from kvproof.models.index import Condition, IndexValue, within
+from kvproof.models.index import Condition, IndexValue, select, within
 
 SPAN = Index("i", stop=lambda a: a.n)
 LATER = Index("j", low=lambda _a, i: i + 1, stop=lambda a, _i: a.n)
@@ -20,7 +20,7 @@ def _live(a: Arguments, i: IndexValue) -> Condition:
     return copied(source, target, length, a.source_bytes // a.granule, a.target_bytes // a.granule)
 
 
-BYTE = Index("k", stop=lambda a, i: np.where(_live(a, i), a.spans[i, 2], 0) * a.granule)
+BYTE = Index("k", stop=lambda a, i: select(_live(a, i), a.spans[i, 2], 0) * a.granule)
 
 
 def _apart(start: IndexValue, length: IndexValue, other: IndexValue, other_length: IndexValue) -> Condition:

@@ -33,7 +33,8 @@ def window_rows(
 
     A program's cells follow one another and are no more than the ring's, so one remainder serves them all.
     """
-    low = tl.load(anchors_ptr + b).to(tl.int64) - (draft_window - 1) + first
+    # So far below 0 no position is a token's, and nothing that follows can wrap.
+    low = tl.maximum(tl.load(anchors_ptr + b).to(tl.int64), -(2**62)) - (draft_window - 1) + first
     slot = tl.load(slots_ptr + b).to(tl.int64)
     at = (low % ring_slots).to(tl.int32)
     # The remainder of a position before the first is negative.
