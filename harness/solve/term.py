@@ -8,138 +8,66 @@ builds a quotient has to show that its divisor is not zero.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-INT = "Int"
-BOOL = "Bool"
+from kvproof.harness.solve.structure import (
+    BOOL,
+    FALSE,
+    INT,
+    TRUE,
+    Term,
+    Value,
+    apply,
+    boolean,
+    combination,
+    conjuncts,
+    free_variables,
+    integer,
+    linear,
+    make,
+    show,
+    variable,
+    walk,
+)
 
-Value: TypeAlias = int | bool
-
-
-class Term:
-    """One term. Made by the functions of this module only.
-
-    Attributes:
-        op: "const", "var", "sum", "mul", "name", "div", "mod", "le", "eq", "and", "or", "not", "ite" or "app".
-        args: sub-terms; of a sum its atoms, whose coefficients are in ``payload``.
-        payload: a constant's value, a variable's or function's name, or (constant, coefficients) of a sum.
-        sort: ``INT`` or ``BOOL``.
-        key: text that depends on the term's structure alone; orders commutative arguments.
-        range: least and greatest value that the term's shape alone allows; None where it allows any.
-    """
-
-    __slots__ = ("args", "key", "negation", "op", "payload", "range", "sort", "variables")
-
-    op: str
-    args: tuple[Term, ...]
-    payload: Any
-    sort: str
-    key: str
-    range: tuple[int | None, int | None]
-    # Filled in when first asked for.
-    negation: Term | None
-    variables: tuple[Term, ...] | None
-
-    def __repr__(self) -> str:
-        return show(self)
-
-    @property
-    def is_const(self) -> bool:
-        """Whether the term is a literal."""
-        return self.op == "const"
-
-
-# Held for good: the terms of one configuration are some thousands, and path after path makes the same ones.
-_interned: dict[tuple[Any, ...], Term] = {}
-
-
-def _make(op: str, args: tuple[Term, ...], payload: Any, sort: str) -> Term:
-    table_key = (op, args, payload, sort)
-    found = _interned.get(table_key)
-    if found is not None:
-        return found
-    term = Term()
-    term.op, term.args, term.payload, term.sort = op, args, payload, sort
-    term.negation = term.variables = None
-    term.range = _range(term)
-    if op == "var":
-        term.key = payload
-    else:
-        text = f"{op}|{payload}|{'|'.join(a.key for a in args)}"
-        term.key = op + hashlib.blake2b(text.encode(), digest_size=9).hexdigest()
-    _interned[table_key] = term
-    return term
-
-
-_ANY = (None, None)
-
-
-def _range(term: Term) -> tuple[int | None, int | None]:
-    if term.op == "const":
-        return term.payload, term.payload
-    if term.op == "sum":
-        low, high = term.payload[0], term.payload[0]
-        for atom, factor in zip(term.args, term.payload[1], strict=True):
-            least, most = atom.range if factor > 0 else atom.range[::-1]
-            low = None if low is None or least is None else low + factor * least
-            high = None if high is None or most is None else high + factor * most
-        return low, high
-    if term.op in {"div", "mod"} and term.args[1].is_const and term.args[1].payload > 0:
-        divisor = term.args[1].payload
-        if term.op == "mod":
-            return 0, divisor - 1
-        low, high = term.args[0].range
-        return (None if low is None else low // divisor), (None if high is None else high // divisor)
-    return _ANY
-
-
-def integer(value: int) -> Term:
-    """The literal of an int."""
-    return _make("const", (), int(value), INT)
-
-
-def boolean(value: bool) -> Term:
-    """The literal of a truth value."""
-    return _make("const", (), bool(value), BOOL)
-
-
-TRUE = boolean(True)
-FALSE = boolean(False)
-
-
-def variable(name: str, sort: str = INT) -> Term:
-    """A free variable."""
-    return _make("var", (), name, sort)
-
-
-def apply(name: str, args: Sequence[Term], sort: str = INT) -> Term:
-    """An uninterpreted function at some arguments: a block table, a slot map."""
-    return _make("app", tuple(args), name, sort)
-
+__all__ = [
+    "BOOL",
+    "FALSE",
+    "INT",
+    "TRUE",
+    "Term",
+    "Value",
+    "add",
+    "and_",
+    "apply",
+    "boolean",
+    "combination",
+    "conjuncts",
+    "div",
+    "eq",
+    "evaluate",
+    "free_variables",
+    "integer",
+    "ite",
+    "le",
+    "linear",
+    "lt",
+    "mod",
+    "mul",
+    "named",
+    "neg",
+    "not_",
+    "or_",
+    "scale",
+    "show",
+    "sub",
+    "substitute",
+    "variable",
+    "walk",
+]
 
 # ---- integers -----------------------------------------------------------
-
-
-def linear(term: Term) -> tuple[int, Mapping[Term, int]]:
-    """The term as ``constant + sum(coefficient * atom)``."""
-    if term.op == "const":
-        return term.payload, {}
-    if term.op == "sum":
-        constant, coefficients = term.payload
-        return constant, dict(zip(term.args, coefficients, strict=True))
-    return 0, {term: 1}
-
-
-def combination(constant: int, coefficients: Mapping[Term, int]) -> Term:
-    """``constant + sum(coefficient * atom)``, with zero coefficients dropped."""
-    items = sorted(((a, c) for a, c in coefficients.items() if c), key=lambda item: item[0].key)
-    if not items:
-        return integer(constant)
-    if constant == 0 and len(items) == 1 and items[0][1] == 1:
-        return items[0][0]
-    return _make("sum", tuple(a for a, _ in items), (constant, tuple(c for _, c in items)), INT)
 
 
 def add(*terms: Term) -> Term:
@@ -173,7 +101,7 @@ def named(term: Term) -> Term:
     """The same value as an atom: what contains products is a factor as a whole, never multiplied out."""
     _, atoms = linear(term)
     if any(atom.op == "mul" for atom in atoms):
-        return _make("name", (term,), None, INT)
+        return make("name", (term,), None, INT)
     return term
 
 
@@ -195,7 +123,7 @@ def mul(a: Term, b: Term) -> Term:
         put(atom, factor * ca)
     for x, cx in atoms_a.items():
         for y, cy in atoms_b.items():
-            put(_make("mul", tuple(sorted((x, y), key=lambda t: t.key)), None, INT), cx * cy)
+            put(make("mul", tuple(sorted((x, y), key=lambda t: t.key)), None, INT), cx * cy)
     return combination(ca * cb, total)
 
 
@@ -212,7 +140,7 @@ def div(a: Term, b: Term) -> Term:
         known = _quotient_of_range(a, b.payload)
         if known is not None:
             return integer(known)
-    return _make("div", (a, b), None, INT)
+    return make("div", (a, b), None, INT)
 
 
 def _quotient_of_range(a: Term, divisor: int) -> int | None:
@@ -232,7 +160,7 @@ def mod(a: Term, b: Term) -> Term:
         known = _quotient_of_range(a, b.payload)
         if known is not None:
             return sub(a, integer(known * b.payload))
-    return _make("mod", (a, b), None, INT)
+    return make("mod", (a, b), None, INT)
 
 
 # ---- conditions ---------------------------------------------------------
@@ -246,7 +174,7 @@ def le(a: Term, b: Term) -> Term:
         return TRUE
     if low is not None and low > 0:
         return FALSE
-    return _make("le", (difference,), None, BOOL)
+    return make("le", (difference,), None, BOOL)
 
 
 def lt(a: Term, b: Term) -> Term:
@@ -260,7 +188,7 @@ def eq(a: Term, b: Term) -> Term:
         if a.is_const or b.is_const:
             known, other = (a, b) if a.is_const else (b, a)
             return other if known.payload else not_(other)
-        return TRUE if a is b else _make("eq", tuple(sorted((a, b), key=lambda t: t.key)), None, BOOL)
+        return TRUE if a is b else make("eq", tuple(sorted((a, b), key=lambda t: t.key)), None, BOOL)
     difference = sub(a, b)
     low, high = difference.range
     if low is not None and high is not None and low == high == 0:
@@ -270,7 +198,7 @@ def eq(a: Term, b: Term) -> Term:
     constant, atoms = linear(difference)
     if next(iter(atoms.values())) < 0:  # one sign, so that a = b and b = a are one term
         difference = combination(-constant, {t: -c for t, c in atoms.items()})
-    return _make("eq", (difference,), None, BOOL)
+    return make("eq", (difference,), None, BOOL)
 
 
 def not_(a: Term) -> Term:
@@ -281,7 +209,7 @@ def not_(a: Term) -> Term:
         elif a.op == "le":
             a.negation = le(integer(1), a.args[0])
         else:
-            a.negation = _make("not", (a,), None, BOOL)
+            a.negation = make("not", (a,), None, BOOL)
         a.negation.negation = a
     return a.negation
 
@@ -297,7 +225,7 @@ def _junction(op: str, neutral: Term, terms: Iterable[Term]) -> Term:
                 parts[part] = None
     if len(parts) < 2:
         return next(iter(parts), neutral)
-    return _make(op, tuple(parts), None, BOOL)
+    return make(op, tuple(parts), None, BOOL)
 
 
 def and_(*terms: Term) -> Term:
@@ -318,30 +246,10 @@ def ite(condition: Term, then: Term, otherwise: Term) -> Term:
         return then
     if then.sort == BOOL:
         return and_(or_(not_(condition), then), or_(condition, otherwise))
-    return _make("ite", (condition, then, otherwise), None, INT)
+    return make("ite", (condition, then, otherwise), None, INT)
 
 
-# ---- reading ------------------------------------------------------------
-
-
-def conjuncts(term: Term) -> tuple[Term, ...]:
-    """The parts of a conjunction, or the term alone."""
-    return term.args if term.op == "and" else (term,)
-
-
-def walk(*roots: Term) -> Iterator[Term]:
-    """Every sub-term once, arguments before what uses them, in a deterministic order."""
-    seen: set[int] = set()
-    for root in roots:
-        stack: list[tuple[Term, bool]] = [(root, False)]
-        while stack:
-            term, expanded = stack.pop()
-            if expanded:
-                yield term
-            elif id(term) not in seen:
-                seen.add(id(term))
-                stack.append((term, True))
-                stack.extend((arg, False) for arg in reversed(term.args))
+# ---- computing ----------------------------------------------------------
 
 
 def substitute(roots: Sequence[Term], values: Mapping[str, int]) -> list[Term]:
@@ -376,14 +284,6 @@ _REBUILD: Mapping[str, Callable[..., Term]] = {
     "not": not_,
     "ite": ite,
 }
-
-
-def free_variables(root: Term) -> tuple[Term, ...]:
-    """The free variables in order of first appearance."""
-    found = root.variables
-    if found is None:
-        found = root.variables = tuple(t for t in walk(root) if t.op == "var")
-    return found
 
 
 def _evaluate_sum(term: Term, values: Sequence[Value]) -> int:
@@ -433,44 +333,3 @@ def evaluate(
         else:
             results[term] = _EVALUATE[term.op](inputs)
     return results[root]
-
-
-_INFIX = {"div": " // ", "mod": " % ", "mul": "*", "and": " and ", "or": " or "}
-
-
-def show(term: Term, names: Mapping[Term, str] | None = None) -> str:  # noqa: PLR0911  (one a kind of term)
-    """The term as a person writes it; a part that has a name is shown by it."""
-    if names and term in names:
-        return names[term]
-    if term.op == "const":
-        return str(term.payload)
-    if term.op == "var":
-        return term.payload
-    if term.op in {"le", "eq"} and len(term.args) == 1:
-        return _show_relation(term, names)
-    parts = [show(a, names) for a in term.args]
-    if term.op == "sum":
-        constant, coefficients = term.payload
-        shown = [p if c == 1 else f"{c}*{p}" for p, c in zip(parts, coefficients, strict=True)]
-        return "(" + " + ".join([*shown, *([str(constant)] if constant else [])]).replace("+ -", "- ") + ")"
-    if term.op in _INFIX:
-        return "(" + _INFIX[term.op].join(parts) + ")"
-    if term.op == "name":
-        return parts[0]
-    if term.op == "not":
-        return f"not {parts[0]}"
-    if term.op == "ite":
-        return f"({parts[1]} if {parts[0]} else {parts[2]})"
-    return f"{term.payload}({', '.join(parts)})" if term.op == "app" else f"({parts[0]} == {parts[1]})"
-
-
-def _show_relation(term: Term, names: Mapping[Term, str] | None) -> str:
-    """``a - b <= 0`` with the negative part moved to the right."""
-    constant, atoms = linear(term.args[0])
-    left = combination(max(constant, 0), {t: c for t, c in atoms.items() if c > 0})
-    right = combination(max(-constant, 0), {t: -c for t, c in atoms.items() if c < 0})
-    sides = [show(side, names) for side in (left, right)]
-    sides = [
-        s[1:-1] if side.op == "sum" and s[0] == "(" else s for s, side in zip(sides, (left, right), strict=True)
-    ]
-    return f"{sides[0]} {'<=' if term.op == 'le' else '=='} {sides[1]}"
