@@ -232,7 +232,7 @@ FAULTS: dict[str, Fault] = {
         "fused_compress",
         {"fused_compress.kernel": [(" & (block < blocks) & (row < pool_rows)", "")]},
         "",
-        {"kv": (1, 512), "compress_plan": (1, 4)},
+        {"compress_plan": (1, 4), "state_slot_mapping": [0]},
         kind="",
     ),
 }
