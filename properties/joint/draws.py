@@ -15,7 +15,7 @@ from kvproof.properties.strategies.draws import mostly, rarely, seldom_first, se
 from kvproof.properties.strategies.geometry import block_sizes, layer_ratios, planes, ring_sizes
 from kvproof.properties.strategies.tokens import taken
 
-MOST_DRAFTS = 3
+MOST_DRAFTS = 7
 MOST_FORWARDS = 3
 MOST_GROUPS = 3
 SHORT_RING = 16
@@ -61,7 +61,11 @@ def schedules(draw: st.DrawFn, subject: ModelConfig | None) -> Schedule:
     for _ in range(draw(seldom_low(1, MOST_FORWARDS))):
         kind: Kind = draw(st.sampled_from(["decode", "prefill"]))
         parts: list[Part] = []
-        for group in taken(draw, range(groups), draw(seldom_low(1, groups))):
+        left = list(range(groups))
+        for _ in range(draw(seldom_low(1, groups))):
+            # Drawn right before what the part needs, so that a part goes as a whole when a case shrinks.
+            (group,) = taken(draw, left, 1)
+            left.remove(group)
             if group not in owner or draw(rarely()):
                 owner[group] = len(requests)
                 prefix = draw(prefixes(layout))

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kvproof.harness.devices.base import Device, DeviceError, DeviceLostError
-from kvproof.harness.run.exploration import Abandon, Progress, Shrinking, explore
+from kvproof.harness.run.exploration import SHRINK_SECONDS, Abandon, Progress, Shrinking, explore
 from kvproof.harness.run.forward.launches import Checks, JointFailed, Launches
 from kvproof.harness.run.forward.run import run_schedule
 from kvproof.harness.run.fuzz import ANY_LAYOUT, judge, satisfied
@@ -92,6 +92,7 @@ def fuzz_joint(
     until_needs: bool = False,
     first_chunk: int = 0,
     on_progress: Progress | None = None,
+    shrink_seconds: float = SHRINK_SECONDS,
 ) -> Result:
     """Run drawn schedules on a device and check one obligation.
 
@@ -101,6 +102,7 @@ def fuzz_joint(
         subject: configuration whose pools are drawn; None draws any.
         kernels: kernels by name, by default this project's.
         budget_seconds, seed, case_target, until_needs, first_chunk, on_progress: as ``fuzz_kernel`` takes them.
+        shrink_seconds: time for shrinking.
     """
     name = subject.name if subject else ANY_LAYOUT
     found = device.probe()
@@ -148,6 +150,7 @@ def fuzz_joint(
         on_progress=on_progress,
         enough=partial(satisfied, obligation.needs) if until_needs else None,
         first_chunk=first_chunk,
+        shrink_seconds=shrink_seconds,
     )
     findings = () if run.failure is None else (finding(run.failure),)
     verdict = (

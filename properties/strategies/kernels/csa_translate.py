@@ -16,7 +16,7 @@ from kvproof.models.row_space import CSA_RATIO
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.batches import STALE
 from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
-from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
+from kvproof.properties.strategies.draws import rarely, seldom_low
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
 from kvproof.properties.strategies.tables import block_tables
 from kvproof.properties.strategies.tokens import cells, slices, stale_tail, tokens
@@ -80,7 +80,7 @@ def selections(draw: st.DrawFn, pos: int, live: bool, topk: int, entries: int, w
     found: list[int] = []
     events: set[str] = set()
     for _ in range(topk):
-        if closed and draw(mostly()):
+        if closed and not draw(rarely()):
             entry = draw(st.integers(0, closed - 1))
         else:
             # The group that the token is in, the one past the table, and anything.

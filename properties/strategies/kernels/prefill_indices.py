@@ -98,8 +98,7 @@ def forward_chunks(draw: st.DrawFn, batch: Tokens) -> Chunks:
             events |= {"stale first row"} if mine else set()
         start = min(max(start, -(2**31)), 2**31 - 1)
         seen = (first + len(mine)) // HCA_RATIO
-        exact = draw(mostly())
-        groups = seen if exact else draw(st.one_of(st.integers(0, 3), STALE))
+        groups = draw(st.one_of(st.integers(0, 3), STALE)) if draw(rarely()) else seen
         events |= {"groups"} if mine and seen > 0 and start <= first else set()
         starts.append(start)
         rows.append(row)
