@@ -32,7 +32,7 @@ MODULES = {
         "attention_launch",
         "attention_decode.kernel",
     ),
-    "fused_compress": ("fp8_parts", "fused_compress.kernel"),
+    "fused_compress": ("fp8_parts", "fused_compress.device", "fused_compress.kernel"),
 }
 """Modules that are copied for each kernel; a later one may import an earlier one, the last has the launcher."""
 
@@ -200,21 +200,21 @@ FAULTS: dict[str, Fault] = {
     # F10: what an earlier forward left in the ring is not used.
     "resumed without its state": Fault(
         "fused_compress",
-        {"fused_compress.kernel": [("old = seen & (k < window)", "old = seen & (k < 0)")]},
+        {"fused_compress.device": [("old = seen & (k < window)", "old = seen & (k < 0)")]},
         "entry 0 of sequence 0",
         {"kv": (1, 1024), "kv_state": (1, 8, 1024)},
     ),
     # F16: positions before the request's first are read from the slot, where its last owner's are.
     "inherited state": Fault(
         "fused_compress",
-        {"fused_compress.kernel": [("seen = (at >= 0) & (k < K)", "seen = k < K")]},
+        {"fused_compress.device": [("seen = (at >= 0) & (k < K)", "seen = k < K")]},
         "entry 0 of sequence 0",
         {"kv": (1, 1024)},
     ),
     "halves of a row swapped": Fault(
         "fused_compress",
         {
-            "fused_compress.kernel": [
+            "fused_compress.device": [
                 ("tl.where(k >= RATIO, 512, 0)", "tl.where(k >= RATIO, 0, K // RATIO * 512 - 512)")
             ]
         },
@@ -223,14 +223,14 @@ FAULTS: dict[str, Fault] = {
     ),
     "angle of the last position": Fault(
         "fused_compress",
-        {"fused_compress.kernel": [("entry * RATIO, angle_stride", "pos, angle_stride")]},
+        {"fused_compress.device": [("entry * RATIO, angle_stride", "pos, angle_stride")]},
         "entry 0 of sequence 0",
         {"kv": (1, 1024)},
     ),
     # F05: a block id past the pool's blocks.
     "no block bound": Fault(
         "fused_compress",
-        {"fused_compress.kernel": [(" & (block < blocks) & (row < pool_rows)", "")]},
+        {"fused_compress.device": [(" & (block < blocks) & (row < pool_rows)", "")]},
         "",
         {"compress_plan": (1, 4), "state_slot_mapping": [0]},
         kind="",
