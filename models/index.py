@@ -137,6 +137,23 @@ def trunc_mod(a: IndexValue, b: IndexValue) -> IndexValue:
     return select(a < 0, -rest, rest)
 
 
+def as_index_value(name: str, value: IndexValue) -> IndexValue:
+    """Check an argument that may be one integer or a batch of them, and return it at full width.
+
+    Arrays of narrower integers become int64, in which a formula's products do not wrap; symbolic integers pass.
+
+    Raises:
+        LayoutError: a truth value, a float, or anything else that is no integer.
+    """
+    if type(value) is int or _ops(value) is not None:
+        return value
+    if _is_array(value):
+        if value.dtype.kind not in "iu":
+            raise LayoutError(f"{name} must be integers, got an array of {value.dtype}")
+        return value if value.dtype == np.int64 else value.astype(np.int64)
+    return as_index(name, value)
+
+
 def as_index(name: str, value: IndexValue, *, at_least: int | None = None, below: int | None = None) -> IndexValue:
     """Check an argument that must be one integer and return it as a Python ``int``.
 

@@ -108,8 +108,15 @@ def run_proofs(subjects: Sequence[Any], choice: ProofChoice) -> Iterator[Result]
             yield proved.result
     finally:
         known = {id(record) for record in lock.proofs.values()}
+        missing = sorted(set(lock.solvers) - set(solvers))
         if choice.lock is not None and any(id(item.record) not in known for item in done):
-            save_lock(choice.lock, updated(lock, setting.versions(), done))
+            if missing:
+                # Fewer solvers say less: what the file has of all of them is worth more than this run.
+                typer.echo(
+                    f"kvproof: {choice.lock} stays as it is: this run did not ask {', '.join(missing)}", err=True
+                )
+            else:
+                save_lock(choice.lock, updated(lock, setting.versions(), done))
 
 
 def believed_lock(path: Path) -> Any:
@@ -119,5 +126,31 @@ def believed_lock(path: Path) -> Any:
     try:
         return load_lock(path)
     except LockError as error:
-        typer.echo(f"kvproof: {error}; starting afresh", err=True)
+        kept = path.with_name(f"{path.name}.damaged")
+        path.replace(kept)
+        typer.echo(f"kvproof: {error}; kept as {kept}, starting afresh", err=True)
         return Lock()
+
+
+def parse_lock(text: str) -> Path:
+    """The file of ``--lock``: a lock file, or a new one in a folder that is there.
+
+    Raises:
+        UsageError: something else has that name, or its folder is missing.
+    """
+    path = Path(text)
+    if not path.parent.is_dir():
+        raise UsageError(f"--lock is {text!r}, but there is no folder {str(path.parent)!r}")
+    if not path.exists():
+        return path
+    if not path.is_file():
+        raise UsageError(
+            f"--lock is {text!r}, which is not a file; allowed: a lock file, or the name of a new one"
+        )
+    with path.open("rb") as file:
+        start = file.read(4096)
+    if start.strip() and not (b'"schema"' in start and b'"solvers"' in start):
+        raise UsageError(
+            f"--lock is {text!r}, which is no lock file; it is left as it is. Name a new file instead"
+        )
+    return path

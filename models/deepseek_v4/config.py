@@ -205,6 +205,8 @@ def config_from_hf(
     Raises:
         LayoutError: the file cannot be read as a model, naming the key and what is allowed.
     """
+    if path.exists() and not path.is_file():
+        raise LayoutError(f"config {str(path)!r} is not a file")
     try:
         loaded: object = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

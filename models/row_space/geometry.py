@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kvproof.models.errors import AbsentClassError, LayoutError
-from kvproof.models.index import IndexValue, as_index, require
+from kvproof.models.index import IndexValue, as_index, as_index_value, require, within
 from kvproof.models.row_space.ratios import ABSENT_RATIO, DENSE_RATIO, ENTRY_ORDER
 from kvproof.models.row_space.ring import entry_rows_for, ring_offset_for
 from kvproof.models.row_space.rows import RowSpace
@@ -39,6 +39,12 @@ class ClassLayout:
     ring_slots: int
     envelope_offset: int
     entry_offset: int
+
+    def __post_init__(self) -> None:
+        for name in ("block_rows", "envelope_offset", "entry_offset"):
+            as_index(name, getattr(self, name), at_least=0)
+        for name in ("ring_stride", "ring_slots"):
+            as_index(name, getattr(self, name), at_least=1)
 
     @property
     def num_layers(self) -> int:
@@ -77,7 +83,17 @@ class ClassLayout:
         return ring_offset_for(self.num_layers, self.ring_stride, ring_pos)
 
     def ring_row(self, layer_index: IndexValue, ring_pos: IndexValue) -> IndexValue:
-        """Row of a ring position relative to the class's part of an entry."""
+        """Row of a ring position relative to the class's part of an entry.
+
+        Raises:
+            LayoutError: a layer or ring position that the class does not have.
+        """
+        layer_index, ring_pos = as_index_value("layer_index", layer_index), as_index_value("ring_pos", ring_pos)
+        for name, value, stop in (
+            ("layer index", layer_index, self.num_layers),
+            ("ring position", ring_pos, self.ring_slots),
+        ):
+            require(within(value, 0, stop), name + " {value} outside 0..{stop}", value=value, stop=stop)
         return layer_index * self.ring_stride + self.ring_offset(ring_pos)
 
 
@@ -114,6 +130,9 @@ class UnifiedPoolGeometry(RowSpace):
         slot_positions: IndexValue | None = None,
         slot_align_rows: int = 2,
     ) -> None:
+        given: object = ratios
+        if isinstance(given, str) or not hasattr(given, "__len__"):
+            raise LayoutError(f"ratios must be a list of compress ratios, got {ratios!r}")
         if len(ratios) == 0:
             raise LayoutError("ratios is empty; a V4 pool needs at least one layer")
         if len(ratios) > MAX_LAYERS:
@@ -272,5 +291,6 @@ class UnifiedPoolGeometry(RowSpace):
         Raises:
             LayoutError: a negative index (a sentinel is not an address).
         """
+        index = as_index_value("index", index)
         require(index >= 0, "index {index} must not be negative", index=index)
         return self.layer_base_row(layer_id) + index

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvproof.models.index import IndexValue, as_index, require, within
+from kvproof.models.index import IndexValue, as_index, as_index_value, require, within
 
 
 def ring_offset_for(num_layers: IndexValue, ring_stride: IndexValue, ring_pos: IndexValue) -> IndexValue:
@@ -24,6 +24,9 @@ def ring_offset_for(num_layers: IndexValue, ring_stride: IndexValue, ring_pos: I
     Returns:
         ``(ring_pos div ring_stride) * num_layers * ring_stride + ring_pos mod ring_stride``, in rows.
     """
+    num_layers = as_index_value("num_layers", num_layers)
+    ring_stride = as_index_value("ring_stride", ring_stride)
+    ring_pos = as_index_value("ring_pos", ring_pos)
     require(num_layers >= 1, "num_layers must be at least 1, got {num_layers}", num_layers=num_layers)
     require(ring_stride >= 1, "ring_stride must be at least 1, got {ring_stride}", ring_stride=ring_stride)
     require(ring_pos >= 0, "ring position {ring_pos} must not be negative", ring_pos=ring_pos)
@@ -42,6 +45,7 @@ def entry_rows_for(num_layers: IndexValue, ring_stride: IndexValue, ring_slots: 
         ring_stride: rows between two layers, at least 1.
         ring_slots: ring positions of a window (R), at least 1.
     """
+    ring_slots = as_index_value("ring_slots", ring_slots)
     require(ring_slots >= 1, "ring_slots must be at least 1, got {ring_slots}", ring_slots=ring_slots)
     last = ring_offset_for(num_layers, ring_stride, ring_slots - 1)
     return (num_layers - 1) * ring_stride + last + 1
@@ -90,6 +94,7 @@ class WindowParams:
         Raises:
             LayoutError: a negative position or slot. A sentinel must be filtered out before, never wrapped.
         """
+        slot, pos = as_index_value("slot", slot), as_index_value("pos", pos)
         require(pos >= 0, "position {pos} must not be negative", pos=pos)
         require(slot >= 0, "slot {slot} must not be negative", slot=slot)
         ring_pos = pos % self.ring_slots
@@ -97,6 +102,7 @@ class WindowParams:
 
     def ring_offset(self, ring_pos: IndexValue) -> IndexValue:
         """Row of a ring position relative to ring position 0 of the same slot and layer."""
+        ring_pos = as_index_value("ring_pos", ring_pos)
         require(
             within(ring_pos, 0, self.ring_slots),
             "ring position {ring_pos} outside 0..{stop}",

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvproof.models.errors import AbsentClassError
-from kvproof.models.index import IndexValue, cdiv, require, round_up, within
+from kvproof.models.index import IndexValue, as_index_value, cdiv, require, round_up, within
 from kvproof.models.row_space.ratios import CLASS_NAMES, DENSE_RATIO, ENTRY_ORDER, ENVELOPE_ORDER
 from kvproof.models.row_space.ring import WindowParams, entry_rows_for, ring_offset_for
 
@@ -266,6 +266,8 @@ class RowSpace:
         Raises:
             LayoutError: the slot or the offset does not divide by it, or the ring leaves the arena.
         """
+        field_offset_rows = as_index_value("field_offset_rows", field_offset_rows)
+        rows_per_window_row = as_index_value("rows_per_window_row", rows_per_window_row)
         require(
             rows_per_window_row >= 1,
             "rows_per_window_row must be at least 1, got {rows}",
@@ -309,6 +311,7 @@ class RowSpace:
             "ratio {ratio}: a dense class keeps no compressed KV",
             ratio=ratio,
         )
+        block, row = as_index_value("block", block), as_index_value("row", row)
         require(
             within(row, 0, rows.block_rows),
             "row {row} outside 0..{stop} for ratio {ratio}",
@@ -329,6 +332,7 @@ class RowSpace:
             LayoutError: a ring position outside the ring, or a slot below the plane's first.
         """
         params = self.window_params(ratio)
+        slot, ring_pos = as_index_value("slot", slot), as_index_value("ring_pos", ring_pos)
         require(
             within(ring_pos, 0, self.ring_slots),
             "ring position {ring_pos} outside 0..{stop}",
@@ -349,6 +353,7 @@ class RowSpace:
         Raises:
             LayoutError: a group outside 0..num_slots.
         """
+        group = as_index_value("group", group)
         require(
             within(group, 0, self.num_slots),
             "group {group} outside 0..{stop}",
@@ -363,6 +368,7 @@ class RowSpace:
         Raises:
             LayoutError: a block outside 0..num_blocks.
         """
+        block = as_index_value("block", block)
         require(
             within(block, 0, self.num_blocks),
             "block {block} outside 0..{stop}",
@@ -378,6 +384,7 @@ class RowSpace:
         Raises:
             LayoutError: a slot that is not a position of this plane.
         """
+        slot = as_index_value("slot", slot)
         require(
             within(slot, self.slot_origin, self.slot_positions),
             "slot {slot} outside {origin}..{stop}",

@@ -196,3 +196,29 @@ def test_bad_models_are_refused_with_what_is_wrong(tiny, name, capsys):
     Path(tiny).write_text(json.dumps({**TINY, **changes}))
     assert main(["prove", "--config", tiny, *options]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.smt
+def test_a_file_that_is_no_lock_is_never_overwritten(tiny, tmp_path, capsys):
+    prove = ["prove", "--config", tiny, "--system", "row-space", "--jobs", "1", "--lock"]
+    before = Path(tiny).read_text()
+    for name, words in ((tiny, "no lock file"), (str(tmp_path), "not a file"), (f"{tmp_path}/no/x", "no folder")):
+        assert main([*prove, name]) == 2
+        assert words in capsys.readouterr().err
+    assert Path(tiny).read_text() == before
+    assert not (tmp_path / "no").exists()
+    assert main([*prove, str(tmp_path / "new.lock")]) == 0
+    assert load_lock(tmp_path / "new.lock").proofs
+
+
+@pytest.mark.smt
+def test_fewer_solvers_do_not_rewrite_what_all_have_proved(tiny, tmp_path, capsys):
+    prove = ["prove", "--config", tiny, "--system", "row-space", "--jobs", "1"]
+    lock = tmp_path / ".kvproof" / "proofs.lock"
+    assert main(prove) == 0
+    both = lock.read_bytes()
+    capsys.readouterr()
+    assert main([*prove, "--solver", "z3"]) == 0
+    assert "did not ask cvc5" in capsys.readouterr().err
+    assert lock.read_bytes() == both
+    assert main([*prove, "--check"]) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -76,7 +75,7 @@ def prove(
     from dataclasses import replace
 
     from kvproof.harness.cli.execute import Choice, execute
-    from kvproof.harness.cli.proving import default_lock, parse_solvers
+    from kvproof.harness.cli.proving import default_lock, parse_lock, parse_solvers
     from kvproof.harness.cli.values import optional, parse_integer
 
     modes = {"--all": everything, "--check": check, "--reseed": reseed is not None, "--diff": diff is not None}
@@ -87,7 +86,7 @@ def prove(
     workers = optional(lambda text: parse_integer(text, "--jobs", 1, 1024), jobs) or 0
     choice = Choice(config, kv, draft, draft_tokens, block_size, systems=system)
     plan = choice.plan("prove", proving=True, fuzzing=False)
-    path = Path(lock) if lock is not None else default_lock(plan.subjects)
+    path = parse_lock(lock) if lock is not None else default_lock(plan.subjects)
     proofs = replace(
         plan.proofs,
         lock=path,
