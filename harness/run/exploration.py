@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky, Unsatisfiable
+from hypothesis.internal.conjecture import providers
 
 CHUNK = 100
 """Cases drawn by one run of hypothesis; each starts with the smallest case, so not too few."""
@@ -180,6 +182,28 @@ def explore(
     return Exploration(cases, dict(events), failure, note, clock() - begun)
 
 
+@contextmanager
+def _same_draws_everywhere() -> Iterator[None]:
+    """Within: hypothesis draws no constants out of the modules that happen to be imported.
+
+    It likes to try numbers that stand in the source of local modules, so the cases of a seed would depend on what
+    else the process has loaded. Older releases do not do that and have nothing to hold back.
+    """
+    names = [name for name in ("_get_local_constants", "CONSTANTS_CACHE") if hasattr(providers, name)]
+    before = {name: getattr(providers, name) for name in names}
+    held: dict[str, Any] = {}
+    if len(names) == 2:
+        nothing = type(before["_get_local_constants"]())()
+        held = {"_get_local_constants": lambda: nothing, "CONSTANTS_CACHE": type(before["CONSTANTS_CACHE"])(1024)}
+    for name, value in held.items():
+        setattr(providers, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(providers, name, value)
+
+
 def _run_chunk(one: Callable[[st.DataObject], None], seed: int, chunk: int) -> None:
     test = settings(
         max_examples=CHUNK,
@@ -192,6 +216,6 @@ def _run_chunk(one: Callable[[st.DataObject], None], seed: int, chunk: int) -> N
         verbosity=Verbosity.quiet,
     )(given(st.data())(one))
     # Chunks of different runs must not share seeds: a run with the next seed would repeat this one's cases.
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _same_draws_everywhere():
         warnings.simplefilter("ignore")
         hypothesis_seed(seed * 1_000_003 + chunk)(test)()

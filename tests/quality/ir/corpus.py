@@ -144,7 +144,15 @@ def previous(x, out, n, B: tl.constexpr, BAD: tl.constexpr):
     tl.store(out + i, value, mask=i < n)
 
 
-pair("previous", "out of bounds", previous, contract(array("x", "n"), OUT, accesses=[EACH_OUT]), blocks("n", 64), BOUNDS, B=64)
+pair(
+    "previous",
+    "out of bounds",
+    previous,
+    contract(array("x", "n"), OUT, accesses=[EACH_OUT]),
+    blocks("n", 64),
+    BOUNDS,
+    B=64,
+)
 
 
 @triton.jit
@@ -154,7 +162,14 @@ def last_element(x, out, n, BAD: tl.constexpr):
     tl.store(out + t, tl.load(x + tl.minimum(t + 7, last)))  # fault
 
 
-pair("last_element", "out of bounds", last_element, contract(array("x", "n"), OUT, accesses=[EACH_OUT]), lambda a: (a.n,), BOUNDS)
+pair(
+    "last_element",
+    "out of bounds",
+    last_element,
+    contract(array("x", "n"), OUT, accesses=[EACH_OUT]),
+    lambda a: (a.n,),
+    BOUNDS,
+)
 
 
 @triton.jit
@@ -183,7 +198,14 @@ def chosen(x, y, out, n, m, BAD: tl.constexpr):
     tl.store(out + t, tl.load(x + k, mask=m > 0, other=0.0))  # fault
 
 
-pair("chosen", "out of bounds", chosen, contract(array("x", "m"), array("y", "n"), OUT, accesses=[EACH_OUT]), lambda a: (a.n,), BOUNDS)
+pair(
+    "chosen",
+    "out of bounds",
+    chosen,
+    contract(array("x", "m"), array("y", "n"), OUT, accesses=[EACH_OUT]),
+    lambda a: (a.n,),
+    BOUNDS,
+)
 
 # ---- off the diagonal ------------------------------------------------------------
 
@@ -202,7 +224,17 @@ def matrix(x, out, R, C, B: tl.constexpr, BAD: tl.constexpr):
     tl.store(out + at, tl.load(x + at, mask=live), mask=live)  # fault
 
 
-pair("matrix", "off-diagonal out of bounds", matrix, GRID2, lambda a: (a.R, cdiv(a.C, 64)), WRITER, BOUNDS, MAP, B=64)
+pair(
+    "matrix",
+    "off-diagonal out of bounds",
+    matrix,
+    GRID2,
+    lambda a: (a.R, cdiv(a.C, 64)),
+    WRITER,
+    BOUNDS,
+    MAP,
+    B=64,
+)
 
 
 @triton.jit
@@ -641,7 +673,14 @@ def slot_shared(x, slot, out, T, slots, BAD: tl.constexpr):
 
 
 MAY = Access("out", "may", (each("T"),), always, lambda a, t: (a.slot[t],), "the slots' rows")
-pair("slot_shared", "duplicate destinations", slot_shared, contract(*SHARED.arguments, requires=SHARED.requires, accesses=[MAY]), lambda a: (a.T,), WRITER)
+pair(
+    "slot_shared",
+    "duplicate destinations",
+    slot_shared,
+    contract(*SHARED.arguments, requires=SHARED.requires, accesses=[MAY]),
+    lambda a: (a.T,),
+    WRITER,
+)
 
 
 @triton.jit
@@ -660,7 +699,14 @@ BEHIND = contract(
     requires=[clause("ids", lambda a, t: within(a.slot[t], -1, 2**20), each("T"))],
 )  # fmt: skip
 WRITE_SOME = Access("out", "may", (each("T"),), always, lambda a, t: (t,), "the tokens' cells")
-pair("slot_scaled", "sentinel leak", slot_scaled, contract(*BEHIND.arguments, requires=BEHIND.requires, accesses=[WRITE_SOME]), lambda a: (a.T,), SENTINEL)
+pair(
+    "slot_scaled",
+    "sentinel leak",
+    slot_scaled,
+    contract(*BEHIND.arguments, requires=BEHIND.requires, accesses=[WRITE_SOME]),
+    lambda a: (a.T,),
+    SENTINEL,
+)
 
 # ---- views ---------------------------------------------------------------------------------------
 
@@ -836,9 +882,7 @@ def ring_write(x, out, T, R, first, BAD: tl.constexpr):
 
 
 TWO = ring(lambda a: a.R)
-TWO = contract(
-    *TWO.arguments, requires=[*TWO.requires, clause("two", lambda a: a.R >= 2)], accesses=TWO.accesses
-)
+TWO = contract(*TWO.arguments, requires=[*TWO.requires, clause("two", lambda a: a.R >= 2)], accesses=TWO.accesses)
 pair("ring_write", "ring aliasing", ring_write, TWO, lambda a: (a.T,), WRITER, MAP)
 
 
@@ -985,7 +1029,11 @@ pair("ragged_tail", "ragged slices", ragged_tail, TAIL, lambda a: (a.T,), MAP)
 
 # ---- loops ------------------------------------------------------------------------------------------
 
-TOTAL = contract(array("x", "n"), array("out", 64, role="out"), accesses=[writes("out", [Index("i", stop=lambda a: 64)], lambda a, i: (i,))])
+TOTAL = contract(
+    array("x", "n"),
+    array("out", 64, role="out"),
+    accesses=[writes("out", [Index("i", stop=lambda a: 64)], lambda a, i: (i,))],
+)
 
 
 @triton.jit
@@ -1039,7 +1087,9 @@ GRID_STRIDE = contract(
     array("x", "n"), OUT, Scalar("workers", "programs"),
     requires=[clause("workers", lambda a: within(a.workers, 2, 2**16))], accesses=COPY.accesses,
 )  # fmt: skip
-pair("loop_strided", "loop", loop_strided, GRID_STRIDE, lambda a: (a.workers,), WRITER, MAP, abstains=(WRITER, MAP))
+pair(
+    "loop_strided", "loop", loop_strided, GRID_STRIDE, lambda a: (a.workers,), WRITER, MAP, abstains=(WRITER, MAP)
+)
 
 
 @triton.jit
@@ -1108,7 +1158,9 @@ def loop_while(x, out, n, BAD: tl.constexpr):
     tl.store(out + tl.program_id(0), total)
 
 
-pair("loop_while", "loop", loop_while, contract(array("x", "n"), OUT, accesses=[EACH_OUT]), lambda a: (a.n,), BOUNDS)
+pair(
+    "loop_while", "loop", loop_while, contract(array("x", "n"), OUT, accesses=[EACH_OUT]), lambda a: (a.n,), BOUNDS
+)
 
 # ---- indices through floats ----------------------------------------------------------------------
 
