@@ -18,6 +18,9 @@ WRONG_USE = 2
 INTERRUPTED = 130
 """As shells report a process that an interrupt ended; nothing that was stopped half-way counts as passed."""
 
+GROUP_HELP = {"ir": "Compiled kernels: checked, run and compared, on a machine without a GPU."}
+"""Help of the commands that have subcommands ("ir check" is one of ``ir``)."""
+
 DEBUG_VARIABLE = "KVPROOF_DEBUG"
 
 # typer brings a click of its own from some release on; either way BadParameter descends from its base error.
@@ -55,8 +58,13 @@ def build_app() -> typer.Typer:
     # Plain help: rich help costs start-up time, and breaks the examples' lines.
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(_root)
+    groups: dict[str, typer.Typer] = {}
     for name, function in all_commands().items():
-        app.command(name)(function)
+        group, _, last = name.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = typer.Typer(rich_markup_mode=None, help=GROUP_HELP.get(group))
+            app.add_typer(groups[group], name=group)
+        groups.get(group, app).command(last)(function)
     return app
 
 

@@ -17,7 +17,10 @@ _commands: dict[str, Callable[..., Any]] = {}
 
 
 def command(name: str) -> Callable[[F], F]:
-    """Register the decorated function as ``kvproof NAME``. Its docstring is its help, example last."""
+    """Register the decorated function as ``kvproof NAME``. Its docstring is its help, example last.
+
+    A name of two words ("ir check") is a subcommand of the first.
+    """
 
     def add(function: F) -> F:
         if name in _commands:

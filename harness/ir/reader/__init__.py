@@ -15,6 +15,7 @@ from kvproof.harness.ir.reader.form import (
     element_width,
 )
 from kvproof.harness.ir.reader.parser import read_module
+from kvproof.harness.ir.reader.structure import structure, structure_hash
 
 __all__ = [
     "Block",
@@ -30,4 +31,6 @@ __all__ = [
     "Value",
     "element_width",
     "read_module",
+    "structure",
+    "structure_hash",
 ]

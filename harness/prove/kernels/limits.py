@@ -57,6 +57,9 @@ def limit_of(questions: Questions, found: Found) -> Limit | None:
         if high is None or least >= high or not holds(quantity, least):
             continue
         good, bad = least, high + 1
+        if good < WHOLE_RANGE < bad:
+            # Most limits are the index type's own.
+            good, bad = (WHOLE_RANGE, bad) if holds(quantity, WHOLE_RANGE) else (good, WHOLE_RANGE)
         while bad - good > 1:
             middle = (good + bad) // 2
             good, bad = (middle, bad) if holds(quantity, middle) else (good, middle)

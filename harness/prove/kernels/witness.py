@@ -87,7 +87,8 @@ def _attempts(
 ) -> Iterator[tuple[Sequence[Term], Example]]:
     """(what is fixed, example): the smallest, then larger ones, whose contents have more room for the contract."""
     yield fixed, example
-    extents = [q for q in _order(questions, conditions) if q.dense is None and (q.range[0] or 0) >= 0]
+    quantities = _order(questions, conditions)
+    extents = [q for q in quantities if not q.name.endswith(".stride") and (q.range[0] or 0) >= 0]
     for size in (2, 3, 4, 6):
         sizes = [eq(q.term, integer(max(size, q.range[0] or 0))) for q in extents]
         kept: list[Term] = []
