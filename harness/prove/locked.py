@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from kvproof.harness.prove.campaign import named, result_of
-from kvproof.harness.prove.certificates import Certificate, Lock, ProofRecord
+from kvproof.harness.prove.certificates import Certificate, Lock, ProofRecord, load_lock, save_lock
 from kvproof.harness.prove.discharge import Solvers
 from kvproof.harness.prove.fingerprint import fingerprint
 from kvproof.harness.prove.statement_proof import StatementProof, prove_statement
@@ -109,11 +111,14 @@ def prove_locked(pairs: Sequence[Pair], lock: Lock, setting: Setting) -> Iterato
         for chunk in chunks
     ]
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        min(setting.jobs, len(chunks)), context, _start_worker, (setting, dict(known.certificates))
-    ) as pool:
-        for proved in pool.map(_prove_chunk, work):
-            yield from proved
+    with tempfile.TemporaryDirectory(prefix="kvproof-") as folder:
+        # As a file: a worker that dies before it reads its arguments would leave us writing to a full pipe.
+        certificates = Path(folder) / "certificates"
+        save_lock(certificates, Lock(dict(versions), dict(known.certificates)))
+        workers = min(setting.jobs, len(chunks))
+        with ProcessPoolExecutor(workers, context, _start_worker, (setting, certificates)) as pool:
+            for proved in pool.map(_prove_chunk, work):
+                yield from proved
 
 
 def inputs_of(subject: Subject, statement: Statement, versions: Mapping[str, str], setting: Setting) -> str:
@@ -202,9 +207,9 @@ def _open(setting: Setting, certificates: Mapping[str, Certificate]) -> Solvers:
 _worker: tuple[Setting, Solvers] | None = None
 
 
-def _start_worker(setting: Setting, certificates: Mapping[str, Certificate]) -> None:
+def _start_worker(setting: Setting, certificates: Path) -> None:
     global _worker  # noqa: PLW0603  (a process of its own)
-    _worker = setting, _open(setting, certificates)
+    _worker = setting, _open(setting, load_lock(certificates).certificates)
 
 
 def _prove_chunk(work: tuple[str, dict[str, Any], list[str]]) -> list[Proved]:
