@@ -318,13 +318,14 @@ def test_every_help_works_without_torch_triton_or_solver_and_has_an_example():
 
     names = list(all_commands())
     assert {"verify", "fuzz", "prove", "replay", "layout", "doctor"} <= set(names)
-    texts = _without_engines(f"for n in {names}: print('@@' + n); assert main([n, '--help']) == 0").split("@@")[1:]
+    texts = _without_engines(f"for n in {names}: print('@@' + n); assert main([*n.split(), '--help']) == 0").split("@@")[1:]
     for name, text in zip(names, texts, strict=True):
         assert re.search(rf"Examples?:\n +kvproof {name}", text), name
     heavy = "{m for m in ('numpy', 'hypothesis', 'pytest') if m in sys.modules}"
     out = _without_engines(f"assert main(['--help']) == 0; print('loaded', {heavy})")
+    # A name of two words is listed by the help of its first.
     for name in names:
-        assert f"  {name}" in out
+        assert f"  {name.split()[0]}" in out
     assert out.endswith("loaded set()\n")
 
 
