@@ -318,7 +318,8 @@ def test_every_help_works_without_torch_triton_or_solver_and_has_an_example():
 
     names = list(all_commands())
     assert {"verify", "fuzz", "prove", "replay", "layout", "doctor"} <= set(names)
-    texts = _without_engines(f"for n in {names}: print('@@' + n); assert main([*n.split(), '--help']) == 0").split("@@")[1:]
+    code = f"for n in {names}: print('@@' + n); assert main([*n.split(), '--help']) == 0"
+    texts = _without_engines(code).split("@@")[1:]
     for name, text in zip(names, texts, strict=True):
         assert re.search(rf"Examples?:\n +kvproof {name}", text), name
     heavy = "{m for m in ('numpy', 'hypothesis', 'pytest') if m in sys.modules}"
