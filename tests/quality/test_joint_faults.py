@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -250,3 +251,9 @@ def test_fault_is_found_and_shrunk(name: str) -> None:
     assert all(got <= most for got, most in zip(size(finding.case), fault.smallest, strict=True))
     # Without the fault the stored schedule passes.
     check_case(fault.obligation, finding.case, Launches(find_device(DEVICE)))
+
+
+def test_the_table_in_the_documents_has_every_fault() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "faults.md").read_text(encoding="utf-8")
+    for name, fault in FAULTS.items():
+        assert f"| {fault.id} | {name} | {fault.obligation} |" in text
