@@ -13,12 +13,13 @@ NIGHTLY_SECONDS ?= 10
 # Named by content, so that a fresh clone, a touched file or a switched branch asks for nothing needless.
 STAMP := $(VENV)/.kvproof-$(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
 
-.PHONY: help setup verify test lint format nightly clean
+.PHONY: help setup verify test slow lint format nightly clean
 
 help:
 	@echo "make setup      create .venv and install kvproof with its CPU packages"
 	@echo "make verify     prove and fuzz the real layouts       (ARGS='--config v4-flash --budget 30s')"
 	@echo "make test       run the tests                         (ARGS='tests/unit -x')"
+	@echo "make slow       run the long campaigns and wide sweeps that make test leaves out"
 	@echo "make lint       format, style, types and import order, as CI checks them"
 	@echo "make format     rewrite the files as the formatter wants them"
 	@echo "make nightly    verify and test with the nightly budgets"
@@ -41,6 +42,9 @@ verify: setup
 
 test: setup
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+slow: setup
+	$(BIN)/python -m pytest -n $(JOBS) -m slow $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check
