@@ -30,6 +30,11 @@ class IrDevice:
     def __init__(self, target: Target = CUDA_90) -> None:
         self._executor = Executor(target)
 
+    @property
+    def specialisations(self) -> int:
+        """How many specialisations of kernels it has compiled."""
+        return self._executor.specialisations
+
     def probe(self) -> Availability:
         """Whether torch and triton are installed."""
         try:

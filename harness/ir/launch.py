@@ -32,6 +32,11 @@ class Executor:
         self._kept: list[Any] = []
         self._undefined: dict[int, Any] = {}
 
+    @property
+    def specialisations(self) -> int:
+        """How many specialisations of kernels it has compiled."""
+        return len(self._plans)
+
     def __call__(self, kernel: Any, grid: Any, *args: Any, **meta: Any) -> None:
         """Run one launch; the tensors change in place.
 

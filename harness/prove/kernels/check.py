@@ -164,8 +164,10 @@ def _unsupported(name: Property, reason: str) -> PropertyResult:
     return PropertyResult(name, Verdict(Status.UNSUPPORTED, reason), 0, 0.0)
 
 
-def _shown(found: Found, questions: Questions, limit: Limit | None, launches: Sequence[Questions]) -> Failure:
-    """A failure with its counterexample, if one can be made and seen."""
+def _shown(
+    found: Found, questions: Questions, limit: Limit | None, launches: Sequence[Questions], *, first: bool
+) -> Failure:
+    """A failure with its counterexample, if one can be made and seen; the smallest one for the first failure."""
     if found.status is not Status.FAIL:
         return Failure(found, found.status, questions, limit)
     if questions.launch.loose:
@@ -177,7 +179,7 @@ def _shown(found: Found, questions: Questions, limit: Limit | None, launches: Se
         return Failure(found, Status.FAIL, questions, limit)
     example: Witness | None = None
     try:
-        example = witness(questions, found)
+        example = witness(questions, found, least=first)
         seen = replay(questions, found, example, launches)
     except NoWitness as problem:
         status = Status.UNKNOWN if problem.spurious else Status.FAIL
@@ -207,7 +209,7 @@ def _summed(
         if limit is not None and limit.is_whole_range:
             verdicts.append(Verdict(Status.PASS, bounds=(str(limit),)))
             continue
-        failure = _shown(one, questions, limit, launches)
+        failure = _shown(one, questions, limit, launches, first=not failures)
         verdicts.append(Verdict(failure.status, str(failure)))
         failures.append(failure)
     bounds = tuple(bound for _, questions in found[:1] for bound in questions.first.bounds)

@@ -54,8 +54,13 @@ class NoWitness(Exception):  # noqa: N818  (a verdict: the counterexample is not
         self.spurious = spurious
 
 
-def witness(questions: Questions, found: Found) -> Witness:
+def witness(questions: Questions, found: Found, *, least: bool = True) -> Witness:
     """Small arguments for which a failed question fails.
+
+    Args:
+        questions: the launch.
+        found: the failed question.
+        least: look for the smallest; else for small ones, which is faster.
 
     Raises:
         NoWitness: the solver gives none, or none that fits the contract and the machine.
@@ -67,6 +72,8 @@ def witness(questions: Questions, found: Found) -> Witness:
     example = _example(questions, conditions, fixed)
     if example is None:
         raise NoWitness("the solver gives no example within its budget")
+    if not least:
+        return _whole(questions, conditions, [], example)
     for quantity in _order(questions, conditions):
         example = _least(questions, conditions, fixed, quantity, example)
     for program in (questions.first.program, questions.second.program):
@@ -75,6 +82,11 @@ def witness(questions: Questions, found: Found) -> Witness:
                 example = _least(
                     questions, conditions, fixed, Quantity(number.payload, number, (0, None)), example
                 )
+    return _whole(questions, conditions, fixed, example)
+
+
+def _whole(questions: Questions, conditions: Sequence[Term], fixed: Sequence[Term], example: Example) -> Witness:
+    """The first of the examples that can be completed."""
     for attempt in _attempts(questions, conditions, fixed, example):
         whole = _complete(questions, conditions, *attempt)
         if whole is not None:
@@ -86,7 +98,8 @@ def _attempts(
     questions: Questions, conditions: Sequence[Term], fixed: Sequence[Term], example: Example
 ) -> Iterator[tuple[Sequence[Term], Example]]:
     """(what is fixed, example): the smallest, then larger ones, whose contents have more room for the contract."""
-    yield fixed, example
+    if fixed:
+        yield fixed, example
     quantities = _order(questions, conditions)
     extents = [q for q in quantities if not q.name.endswith(".stride") and (q.range[0] or 0) >= 0]
     for size in (2, 3, 4, 6):
@@ -120,14 +133,14 @@ def _least(
     now = int(example.values.get(quantity.name, 0))
     low = quantity.range[0]
     low = min(now, 0) if low is None else max(low, 0) if now >= 0 else low
-    good = now
-    tries = 0
-    while low < good and tries < 40:
-        middle = low if tries == 0 else (low + good) // 2
-        tries += 1
+    good, step = now, 1
+    top = low
+    # Most least values are small: look near the lower end before halving what is left.
+    while low < good:
+        middle = min(top, (low + good) // 2) if top < good else (low + good) // 2
         smaller = _example(questions, conditions, [*fixed, le(quantity.term, integer(middle))])
         if smaller is None:
-            low = middle + 1
+            low, top, step = middle + 1, middle + step, 2 * step
         else:
             example = smaller
             good = min(int(smaller.values.get(quantity.name, middle)), middle)
