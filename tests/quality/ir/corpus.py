@@ -46,9 +46,9 @@ class Pair:
     abstains: tuple[str, ...] = ()
 
     @property
-    def has_contents(self) -> bool:
-        """Whether the contract says something of what index tensors hold."""
-        return any(clause.over for clause in self.contract.requires)
+    def bears_contract(self) -> bool:
+        """Whether the contract has clauses: guarantees of contents or sizes beyond the shapes."""
+        return bool(self.contract.requires)
 
 
 PAIRS: list[Pair] = []
