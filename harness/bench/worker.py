@@ -1,0 +1,44 @@
+"""A process that times CPU series when asked, so that two versions of the code can take turns.
+
+Reads a JSON line ``{"series": NAME, "count": N}`` and answers ``{"samples": [...]}`` in microseconds, or
+``{"error": TEXT}``. What it times is the kvproof that it imports, whichever tree that comes from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, TextIO
+
+from kvproof.harness.bench.cpu_series import cpu_series
+from kvproof.harness.bench.measure import CallSampler, Sampler
+
+
+def serve(lines: TextIO, answers: TextIO) -> None:
+    """Answer every line until there is none."""
+    makers = cpu_series()
+    samplers: dict[str, Sampler] = {}
+    for line in lines:
+        asked = json.loads(line)
+        name = asked["series"]
+        answer: dict[str, Any]
+        try:
+            if name not in samplers:
+                samplers[name] = CallSampler(makers[name]())
+            answer = {"samples": samplers[name](asked["count"])}
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"[:500]}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def main() -> None:
+    """Serve on standard input and output."""
+    # A stray print of what is imported must not be taken for an answer.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    sys.stdout = sys.stderr
+    serve(sys.stdin, answers)
+
+
+if __name__ == "__main__":
+    main()
