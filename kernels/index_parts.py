@@ -41,6 +41,12 @@ def class_row(slot_row, ring_pos, run_rows, known, RUN: tl.constexpr):
 
 
 @triton.jit
+def slice_bounds(indptr_ptr, t):
+    """First cell of token t's slice, and the one past its last; int64."""
+    return tl.load(indptr_ptr + t).to(tl.int64), tl.load(indptr_ptr + t + 1).to(tl.int64)
+
+
+@triton.jit
 def visible_groups(pos, committed, RATIO: tl.constexpr):
     """Complete groups at a position: min((pos + 1) div RATIO, committed), at least 0; 32 bits."""
     at = tl.maximum(pos, 0)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import triton
 
 FLUSH_BYTES = 2**28
 """Bytes written before each timed replay: several times any cache."""
@@ -86,26 +85,3 @@ def host_time(call: Callable[[], object], repeats: int = 20) -> Timing:
         call()
         times.append((time.perf_counter() - begun) * 1e6)
     return Timing.of(times)
-
-
-@triton.jit
-def _nothing_kernel() -> None:
-    pass
-
-
-def empty_launch(timer: GraphTimer) -> Timing:
-    """Time of a kernel that does nothing, measured as any other."""
-    return timer.time(_nothing_kernel[(1,)])
-
-
-def copy_bandwidth(timer: GraphTimer, size: int = 2**30) -> float:
-    """Bytes read and written a second by a large copy between two buffers of the device."""
-    source = torch.randint(0, 255, (size,), dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    return 2 * size / (timer.time(lambda: target.copy_(source)).median * 1e-6)
-
-
-def matrix_rate(timer: GraphTimer, size: int = 8192) -> float:
-    """Multiplications and additions a second of a large bf16 matrix product on random data."""
-    x, y = (torch.randn((size, size), dtype=torch.bfloat16, device="cuda") for _ in range(2))
-    return 2 * size**3 / (timer.time(lambda: x @ y).median * 1e-6)

@@ -13,7 +13,7 @@ from kvproof.kernels.arguments import (
     check_tensor,
     check_vector,
 )
-from kvproof.kernels.index_parts import check_positions
+from kvproof.kernels.index_parts import check_positions, visible_groups
 from kvproof.kernels.launch import launch
 from kvproof.kernels.row_index.kernel import compress_row
 from kvproof.models.index import INT32_MAX
@@ -59,27 +59,29 @@ def csa_translate_kernel(
 ):
     """Grid (tokens, ceil(TOPK / BLOCK_K)). ``skip_ptr`` is None unless SKIP_GIVEN."""
     t = tl.program_id(0)
+    k = tl.program_id(1) * BLOCK_K + tl.arange(0, BLOCK_K)
     sequence = tl.load(batch_ids_ptr + t)
     pos = tl.load(positions_ptr + t).to(tl.int64)
     start = tl.load(indptr_ptr + t).to(tl.int64)
     end = tl.load(indptr_ptr + t + 1).to(tl.int64)
+    # Garbage behind the head is read too, and goes nowhere: waiting for the slice's bounds would cost more.
+    entry = tl.load(topk_ptr + t.to(tl.int64) * topk_stride + k, mask=k < TOPK, other=-1)
     if (sequence < 0) | (sequence >= num_seqs):
         return
     tail = tl.load(skip_ptr + t).to(tl.int64) if SKIP_GIVEN else tl.minimum(pos, window_size - 1) + 1
     head = end - start - tl.maximum(tail, 0)
 
-    k = tl.program_id(1) * BLOCK_K + tl.arange(0, BLOCK_K)
-    cell = start + k
-    written = (k < head) & (k < TOPK) & (cell >= 0) & (cell < num_cells)
-    entry = tl.load(topk_ptr + t.to(tl.int64) * topk_stride + k, mask=written, other=-1)
-    # The last position of the entry's group must be the token's own or before it.
-    complete = (entry >= 0) & (entry.to(tl.int64) * RATIO + (RATIO - 1) <= pos)
-    column = entry // CAPACITY
-    known = written & complete & (column < columns)
-    block = tl.load(tables_ptr + sequence.to(tl.int64) * table_stride + column, mask=known, other=-1)
+    # Bounds of k, 32 bits: the cells of the head that the buffer has.
+    low = tl.minimum(tl.maximum(-start, 0), TOPK).to(tl.int32)
+    stop = tl.maximum(tl.minimum(tl.minimum(head, TOPK), num_cells - start), 0).to(tl.int32)
+    written = (k >= low) & (k < stop)
+    # An entry's group must be complete, and its column in the table.
+    listed = tl.minimum(columns.to(tl.int64) * CAPACITY, 2147483647)
+    known = written & (entry >= 0) & (entry < visible_groups(pos, listed, RATIO))
+    block = tl.load(tables_ptr + sequence.to(tl.int64) * table_stride + entry // CAPACITY, mask=known, other=-1)
     row = compress_row(block, entry % CAPACITY, envelope_rows)
     row = tl.where(known & (row <= 2147483647), row, -1)
-    tl.store(indices_ptr + cell, row.to(tl.int32), mask=written)
+    tl.store(indices_ptr + start + k, row.to(tl.int32), mask=written)
 
 
 def csa_translate_pack(

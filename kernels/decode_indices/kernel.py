@@ -4,6 +4,9 @@ A program is one warp with one token. The window's positions follow one another,
 by the ring's length, and a lane a comparison.
 """
 
+# Which classes there are is decided when a kernel is compiled.
+# pyright: reportPossiblyUnboundVariable=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -20,6 +23,7 @@ from kvproof.kernels.index_parts import (
     check_positions,
     class_row,
     class_window,
+    slice_bounds,
     wrapped,
 )
 from kvproof.kernels.launch import launch
@@ -28,7 +32,8 @@ from kvproof.models.row_space import CSA_RATIO, DENSE_RATIO, HCA_RATIO, UnifiedP
 
 @triton.jit
 def write_class(
-    indptr_ptr,
+    start,
+    end,
     indices_ptr,
     dest_ptr,
     cells,
@@ -45,11 +50,12 @@ def write_class(
     """One class's part of a token: the rows of its n positions to its slice's last n cells, and its own row.
 
     Args:
+        start, end: bounds of the slice.
         slot_row: first row of the slot's ring.
         first: ring position of the oldest of the n positions.
     """
-    start = tl.maximum(tl.load(indptr_ptr + t).to(tl.int64), 0)
-    cell = tl.load(indptr_ptr + t + 1).to(tl.int64) - n + i
+    start = tl.maximum(start, 0)
+    cell = end - n + i
     row = class_row(slot_row, wrapped(first + i, ring_slots), run_rows, known, RUN)
     tl.store(indices_ptr + cell, row.to(tl.int32), mask=(i < n) & (cell >= start) & (cell < cells))
     own = class_row(slot_row, wrapped(first + n - 1, ring_slots), run_rows, known, RUN)
@@ -116,6 +122,13 @@ def decode_indices_kernel(
     t = tl.program_id(0)
     sequence = tl.load(batch_ids_ptr + t)
     at = tl.load(positions_ptr + t).to(tl.int64)
+    # Everything is read before anything is written: no load can move past a store.
+    if SWA:
+        swa_start, swa_end = slice_bounds(swa_indptr_ptr, t)
+    if CSA:
+        csa_start, csa_end = slice_bounds(csa_indptr_ptr, t)
+    if HCA:
+        hca_start, hca_end = slice_bounds(hca_indptr_ptr, t)
     if (sequence < 0) | (sequence >= num_seqs):
         return
     slot = tl.load(slots_ptr + sequence).to(tl.int64)
@@ -129,7 +142,8 @@ def decode_indices_kernel(
     base = slot * slot_rows
     if SWA:
         write_class(
-            swa_indptr_ptr,
+            swa_start,
+            swa_end,
             swa_indices_ptr,
             swa_dest_ptr,
             swa_cells,
@@ -145,7 +159,8 @@ def decode_indices_kernel(
         )
     if CSA:
         write_class(
-            csa_indptr_ptr,
+            csa_start,
+            csa_end,
             csa_indices_ptr,
             csa_dest_ptr,
             csa_cells,
@@ -161,7 +176,8 @@ def decode_indices_kernel(
         )
     if HCA:
         write_class(
-            hca_indptr_ptr,
+            hca_start,
+            hca_end,
             hca_indices_ptr,
             hca_dest_ptr,
             hca_cells,

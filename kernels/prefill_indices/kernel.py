@@ -1,5 +1,8 @@
 """Prefill index build: for each token its in-chunk rows, its window rows before the chunk, and its HCA groups."""
 
+# Which classes there are is decided when a kernel is compiled.
+# pyright: reportPossiblyUnboundVariable=false
+
 from __future__ import annotations
 
 import torch
@@ -15,6 +18,7 @@ from kvproof.kernels.index_parts import (
     class_row,
     class_window,
     group_splits,
+    slice_bounds,
     visible_groups,
     wrapped,
     write_groups,
@@ -24,12 +28,6 @@ from kvproof.models.row_space import CSA_RATIO, DENSE_RATIO, HCA_RATIO, UnifiedP
 
 GROUPS = 256
 """HCA groups that a program writes at a time, four a thread."""
-
-
-@triton.jit
-def slice_bounds(indptr_ptr, t):
-    """First cell of token t's slice, and the one past its last; int64."""
-    return tl.load(indptr_ptr + t).to(tl.int64), tl.load(indptr_ptr + t + 1).to(tl.int64)
 
 
 @triton.jit
@@ -120,9 +118,21 @@ def prefill_indices_kernel(
     sequence = tl.load(batch_ids_ptr + t)
     # So far below 0 no position is a token's, and nothing that follows can wrap.
     pos = tl.maximum(tl.load(positions_ptr + t).to(tl.int64), -(2**62))
+    # Everything is read before anything is written: no load can move past a store.
+    start, end = slice_bounds(extend_indptr_ptr, t)
+    if SWA:
+        swa_start, swa_end = slice_bounds(swa_indptr_ptr, t)
+    if CSA:
+        csa_start, csa_end = slice_bounds(csa_indptr_ptr, t)
+    if HCA:
+        hca_start, hca_end = slice_bounds(hca_indptr_ptr, t)
     if (sequence < 0) | (sequence >= num_seqs):
         return
     chunk_start = tl.load(chunk_start_ptr + sequence).to(tl.int64)
+    first_row = tl.load(first_row_ptr + sequence).to(tl.int64)
+    slot = tl.load(slots_ptr + sequence).to(tl.int64)
+    if HCA:
+        committed = tl.load(committed_ptr + sequence)
     low = tl.maximum(pos - (win - 1), 0)
     # At most a window, wherever the chunk starts, so 32 bits hold it.
     before = tl.maximum(tl.minimum(chunk_start - 1, pos) + 1 - tl.minimum(low, 2**32), 0).to(tl.int32)
@@ -130,39 +140,33 @@ def prefill_indices_kernel(
     if tl.program_id(1) == 0:
         i = tl.arange(0, BLOCK_W)
         own = tl.maximum(pos - (win - 1), chunk_start)
-        row = tl.load(first_row_ptr + sequence).to(tl.int64) + (own - chunk_start) + i
+        row = first_row + (own - chunk_start) + i
         row = tl.where((row >= 0) & (row < num_tokens), row, -1)
-        start, end = slice_bounds(extend_indptr_ptr, t)
         store_rows(extend_ptr, extend_cells, start, end, start + i, i < pos - own + 1, row)
         # Only a chunk's first tokens see behind it.
         if before > 0:
-            slot = tl.load(slots_ptr + sequence).to(tl.int64)
             known = (slot >= slot_low) & (slot < slot_stop)
             base = slot * slot_rows
             ring_pos = wrapped((low % ring_slots).to(tl.int32) + i, ring_slots)
             live = i < before
             if SWA:
                 swa_row = class_row(base + swa_ring_start, ring_pos, swa_run_rows, known, SWA_RUN)
-                swa_start, swa_end = slice_bounds(swa_indptr_ptr, t)
                 store_rows(swa_ptr, swa_cells, swa_start, swa_end, swa_start + i, live, swa_row)
             if CSA:
                 # The head is for the selected entries.
                 csa_row = class_row(base + csa_ring_start, ring_pos, csa_run_rows, known, CSA_RUN)
-                csa_start, csa_end = slice_bounds(csa_indptr_ptr, t)
                 store_rows(csa_ptr, csa_cells, csa_start, csa_end, csa_end - before + i, live, csa_row)
             if HCA:
                 hca_row = class_row(base + hca_ring_start, ring_pos, hca_run_rows, known, HCA_RUN)
-                hca_start, hca_end = slice_bounds(hca_indptr_ptr, t)
                 store_rows(hca_ptr, hca_cells, hca_start, hca_end, hca_start + i, live, hca_row)
     if HCA:
-        count = visible_groups(pos, tl.load(committed_ptr + sequence), RATIO)
-        group_start, group_end = slice_bounds(hca_indptr_ptr, t)
+        count = visible_groups(pos, committed, RATIO)
         write_groups(
             tables_ptr + sequence.to(tl.int64) * table_stride,
             hca_ptr,
-            group_start + before,
-            tl.maximum(group_start, 0),
-            tl.minimum(group_end, hca_cells),
+            hca_start + before,
+            tl.maximum(hca_start, 0),
+            tl.minimum(hca_end, hca_cells),
             count,
             columns,
             envelope_rows,

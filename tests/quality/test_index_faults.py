@@ -162,13 +162,7 @@ FAULTS = {
     "open entry visible": Fault(
         "F08",
         "csa_translate",
-        (
-            Patch(
-                kernel_of("csa_translate"),
-                "entry.to(tl.int64) * RATIO + (RATIO - 1) <= pos",
-                "entry.to(tl.int64) * RATIO <= pos",
-            ),
-        ),
+        (Patch(PARTS, "at // RATIO + (at % RATIO + 1) // RATIO", "at // RATIO + 1"),),
         "kv_indices_csa element",
         {"positions": [0], "topk_local": [0], "block_tables": [0]},
     ),
@@ -185,8 +179,8 @@ FAULTS = {
         (
             Patch(
                 kernel_of("csa_translate"),
-                "* table_stride + column, mask=known",
-                "* table_stride + 0 * column, mask=known",
+                "* table_stride + entry // CAPACITY, mask=known",
+                "* table_stride + 0 * entry, mask=known",
             ),
         ),
         "kv_indices_csa element",
