@@ -1,0 +1,1 @@
+"""Measurements over time: what a run measured, where runs are kept, and how they are read as series."""
