@@ -29,6 +29,11 @@ def launch(kernel: Any, grid: Grid, *args: Any, **meta: Any) -> None:
         backend(kernel, grid, *args, **meta)
 
 
+def current_backend() -> Backend | None:
+    """Who has taken over launching; None if launches go to the real device."""
+    return _backend.get()
+
+
 @contextmanager
 def launching_on(backend: Backend) -> Iterator[None]:
     """Send every launch of this context to ``backend``."""

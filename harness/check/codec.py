@@ -21,7 +21,7 @@ def case_json(case: Case) -> dict[str, Any]:
         TypeError: an argument of a type that has no JSON form here.
     """
     return {
-        "values": {name: _value_json(name, value, case.poison.get(name)) for name, value in case.values.items()},
+        "values": {name: value_json(name, value, case.poison.get(name)) for name, value in case.values.items()},
         "events": sorted(case.events),
         "layout": dict(case.layout),
     }
@@ -34,7 +34,7 @@ def case_from_json(data: Mapping[str, Any]) -> Case:
         ValueError: not such a case, naming what is wrong.
     """
     try:
-        values = {name: _value_from_json(name, value) for name, value in data["values"].items()}
+        values = {name: value_from_json(name, value) for name, value in data["values"].items()}
         seeds = {
             name: value["poison"]
             for name, value in data["values"].items()
@@ -45,7 +45,12 @@ def case_from_json(data: Mapping[str, Any]) -> Case:
         raise ValueError(f"not a kernel case: {error!r}") from error
 
 
-def _value_json(name: str, value: Any, seed: int | None) -> Any:
+def value_json(name: str, value: Any, seed: int | None = None) -> Any:
+    """One argument as JSON values; a tensor by the seed of its poison, if it has one, else by its bits.
+
+    Raises:
+        TypeError: a type that has no JSON form here.
+    """
     if isinstance(value, TensorValue):
         described: dict[str, Any] = {
             "tensor": value.dtype,
@@ -65,7 +70,12 @@ def _value_json(name: str, value: Any, seed: int | None) -> Any:
     raise TypeError(f"argument {name!r} of type {type(value).__name__} has no JSON form")
 
 
-def _value_from_json(name: str, data: Any) -> Any:
+def value_from_json(name: str, data: Any) -> Any:
+    """The argument that :func:`value_json` wrote.
+
+    Raises:
+        ValueError: an unknown type.
+    """
     if not isinstance(data, dict):
         return data
     if "tensor" in data:

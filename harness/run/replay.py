@@ -28,7 +28,7 @@ Replayer = Callable[[Finding], Verdict]
 
 _replayers: dict[str, Replayer] = {}
 
-_MODULES = {"joint": "kvproof.harness.run.forward.replay"}
+_MODULES = {"joint": "kvproof.harness.run.forward.replay", "target": "kvproof.harness.run.targets"}
 """Modules that register an engine's replayer and themselves need this one: loaded when first asked for."""
 
 

@@ -1,0 +1,93 @@
+"""Launches of foreign Triton kernels, ``kernel[grid](...)``, sent to whoever runs them here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from kvproof.harness.ir.compile import signature_of
+from kvproof.kernels.launch import current_backend
+
+launched: dict[str, tuple[Any, Any]] = {}
+"""Function and signature of each kernel that was launched in this process, by name; of several the last."""
+
+
+def _note(function: Any, args: tuple[Any, ...], meta: Mapping[str, Any]) -> None:
+    name = f"{function.fn.__module__}:{function.fn.__qualname__}"
+    launched[name] = (function, signature_of(function, args, meta)[0])
+
+
+@contextmanager
+def redirected() -> Iterator[None]:
+    """Within: ``kernel[grid](...)`` goes to the launch backend of :mod:`kvproof.kernels.launch`, if one is set.
+
+    A wrapper that chooses a configuration (autotuner, heuristics) is given its first one: results must not depend
+    on the choice.
+    """
+    from triton.runtime import jit  # noqa: PLC0415
+
+    interface: Any = jit.KernelInterface
+    original = interface.__getitem__
+
+    def getitem(kernel: Any, grid: Any) -> Callable[..., Any]:
+        backend = current_backend()
+        if backend is None:
+            return original(kernel, grid)
+
+        def launch(*args: Any, **meta: Any) -> None:
+            function, given = _configured(kernel, args, meta)
+            sizes: Any = grid({**_by_name(function, args), **given}) if callable(grid) else grid
+            if isinstance(sizes, int):
+                sizes = (sizes,)
+            _note(function, args, given)
+            if 0 not in sizes:
+                backend(function, tuple(int(size) for size in sizes), *args, **given)
+
+        return launch
+
+    interface.__getitem__ = getitem
+    try:
+        with _taken_for_gpu_tensors():
+            yield
+    finally:
+        interface.__getitem__ = original
+
+
+@contextmanager
+def _taken_for_gpu_tensors() -> Iterator[None]:
+    """Within: a tensor in host memory says that it is a GPU's, where a backend stands in for the GPU.
+
+    Launchers refuse other tensors, and ask nothing else of them.
+    """
+    import torch  # noqa: PLC0415
+
+    if current_backend() is None:
+        yield
+        return
+    kind: Any = torch.Tensor
+    kind.is_cuda = property(lambda _tensor: True)
+    try:
+        yield
+    finally:
+        del kind.is_cuda
+
+
+def _configured(kernel: Any, args: tuple[Any, ...], meta: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The ``@triton.jit`` function below the wrappers, and the arguments that they would add."""
+    from triton.runtime.jit import JITFunction  # noqa: PLC0415
+
+    given = dict(meta)
+    while not isinstance(kernel, JITFunction):
+        if hasattr(kernel, "configs"):
+            first = kernel.configs[0]
+            given = {**first.kwargs, **given}
+        elif hasattr(kernel, "values"):
+            named = {**_by_name(kernel, args), **given}
+            given |= {name: value(named) for name, value in kernel.values.items()}
+        kernel = kernel.fn
+    return kernel, given
+
+
+def _by_name(kernel: Any, args: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip(kernel.arg_names, args, strict=False))

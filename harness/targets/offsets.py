@@ -1,0 +1,142 @@
+"""Element offsets in 32 bits of every ``@triton.jit`` kernel of a target, on GPUs that need not be here."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kvproof.harness.ir.compile import CompileError, Signature, compile_ttir, jit_function
+from kvproof.harness.ir.offsets import narrow_offsets
+from kvproof.harness.ir.reader import ReadError, read_module
+from kvproof.harness.ir.reader.structure import structure_hash
+from kvproof.harness.ir.target import parse_target
+from kvproof.harness.targets.launches import launched
+from kvproof.harness.targets.loading import Library
+from kvproof.harness.targets.profile import Profile
+
+_POINTERS = (
+    (
+        ("indices", "indptr", "table", "slot", "batch", "plan", "cu_", "lens", "len_", "topk", "start", "bid"),
+        "i32",
+    ),
+    (("position", "pos_ptr", "positions"), "i64"),
+    (("state", "scale", "ape", "weight", "sink", "lse", "partial", "logits"), "fp32"),
+    (("u8", "packed", "cache_ptr"), "u8"),
+)
+"""Parts of a parameter's name, and the element type that a pointer of such a name most likely has."""
+
+
+def offsets_of_session(session: Any, archs: Sequence[str]) -> list[dict[str, Any]]:
+    """One row a kernel and GPU: what of it is computed in 32 bits, or why that cannot be told.
+
+    A kernel that a case has launched is compiled as it was launched, any other with types that its parameters'
+    names suggest.
+    """
+    profile, library = session.profile, session.library
+    rows: list[dict[str, Any]] = []
+    for module in profile.kernels:
+        for name, function in _kernels(module):
+            rows += [_row(name, function, arch, profile, library) for arch in archs]
+    return rows
+
+
+def _kernels(module: str) -> Iterator[tuple[str, Any]]:
+    """The ``@triton.jit`` functions of a module that can be launched: those that return nothing."""
+    from triton.runtime.jit import JITFunction, KernelInterface  # noqa: PLC0415
+
+    try:
+        found = importlib.import_module(module)
+    except Exception:
+        return
+    for owner in (found, *(v for v in vars(found).values() if inspect.isclass(v) and v.__module__ == module)):
+        for value in vars(owner).values():
+            inner: Any = value.__func__ if isinstance(value, staticmethod) else value
+            # Below wrappers that choose a configuration.
+            while isinstance(inner, KernelInterface) and not isinstance(inner, JITFunction):
+                inner = getattr(inner, "fn", None)
+            if isinstance(inner, JITFunction) and inner.fn.__module__ == module and not _returns(inner):
+                yield f"{module.rsplit('.', 1)[-1]}:{inner.fn.__qualname__}", inner
+
+
+def _returns(function: Any) -> bool:
+    """Whether a function gives a value, as only device functions do."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function.fn)))
+    return any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(tree))
+
+
+def _row(name: str, function: Any, arch: str, profile: Profile, library: Library) -> dict[str, Any]:
+    key = f"{function.fn.__module__}:{function.fn.__qualname__}"
+    known = launched.get(key)
+    signature = known[1] if known else guessed(function, profile.hints)
+    row: dict[str, Any] = {
+        "kernel": name,
+        "arch": arch,
+        "launched": known is not None,
+        "offsets": [],
+        "problem": "",
+    }
+    try:
+        module = read_module(compile_ttir(function, signature, parse_target(arch)).text)
+    except (CompileError, ReadError) as error:
+        return {**row, "problem": " ".join(str(error).split())[:300]}
+    names = {jit_function(function).__name__: tuple(n for n in function.arg_names if n in signature.types)}
+    row["ir"] = structure_hash(module)
+    for narrow in narrow_offsets(module, names):
+        frame = narrow.places[0] if narrow.places else None
+        row["offsets"].append(
+            {
+                "file": _relative(frame.file, library.root) if frame else "",
+                "line": frame.line if frame else 0,
+                "access": narrow.access,
+                "argument": narrow.argument,
+                "factors": narrow.factors,
+            }
+        )
+    return row
+
+
+def _relative(file: str, root: Path) -> str:
+    """A file of the checkout relative to it; reports may hold only the end of a path."""
+    if Path(file).is_absolute() and Path(file).is_relative_to(root):
+        return str(Path(file).relative_to(root))
+    matches = [p for p in root.rglob(Path(file).name) if str(p).endswith(file)] if file else []
+    return str(matches[0].relative_to(root)) if len(matches) == 1 else file
+
+
+def guessed(function: Any, hints: Mapping[str, Any]) -> Signature:
+    """A signature from the names of a kernel's parameters."""
+    types: dict[str, str] = {}
+    constants: dict[str, Any] = {}
+    for parameter in function.params:
+        name = parameter.name
+        if parameter.is_constexpr:
+            constants[name] = hints.get(name, parameter.default if parameter.has_default else _constant(name))
+        elif name in hints:
+            types[name] = str(hints[name])
+        elif name.endswith(("_ptr", "_ptrs")):
+            types[name] = "*" + next((kind for parts, kind in _POINTERS if any(p in name for p in parts)), "bf16")
+        else:
+            types[name] = "fp32" if "scale" in name or name in {"log2e", "rms_eps", "eps"} else "i32"
+    return Signature(types, constants)
+
+
+def _constant(name: str) -> Any:
+    upper = name.upper()
+    if upper.startswith(("HAS_", "IS_", "USE_", "CHECK_", "QUANT", "INLINE", "OVERLAP", "FULL", "PRESHUFFLE")):
+        return True
+    for part, value in (
+        ("BLOCK_D", 512),
+        ("BLOCK_H", 16),
+        ("HEAD", 512),
+        ("NOPE", 448),
+        ("ROPE", 64),
+        ("NUM_TILES", 7),
+    ):
+        if part in upper:
+            return value
+    return 64

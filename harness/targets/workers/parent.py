@@ -1,0 +1,310 @@
+"""A worker as its campaign sees it: started when needed, watched, ended when it goes wrong, started anew."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import kvproof
+from kvproof.harness.targets.workers.protocol import (
+    REPLY,
+    REQUEST,
+    Arena,
+    Closed,
+    CorruptReply,
+    Shipment,
+    frame,
+    read_frame,
+)
+
+GIB = 1 << 30
+WATCH_SECONDS = 0.05
+"""How often a working process is looked at."""
+TAIL_BYTES = 2000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a worker may take.
+
+    Attributes:
+        open_seconds: from its start until the target is loaded.
+        first_seconds: for the first requests of a contract, which compile kernels.
+        seconds: for any other.
+        memory_bytes: that it may grow by after the target is loaded.
+    """
+
+    open_seconds: float = 180.0
+    first_seconds: float = 120.0
+    seconds: float = 20.0
+    memory_bytes: int = 8 * GIB
+
+
+class WorkerDied(Exception):  # noqa: N818  (reads as what happened)
+    """A worker ended before it answered, or was ended because of what it did.
+
+    Attributes:
+        kind: "killed", "exit", "hang", "out of memory" or "corrupt reply".
+    """
+
+    def __init__(self, kind: str, detail: str) -> None:
+        self.kind = kind
+        super().__init__(f"{kind}: {detail}")
+
+
+@dataclass
+class Worker:
+    """One worker process, which is started at the first request and again after each death.
+
+    Attributes:
+        target: what it loads, as JSON values.
+        device: device that it runs on.
+        limits: what it may take.
+        deaths: what each death was, in order.
+        starts: processes started.
+    """
+
+    target: Mapping[str, Any]
+    device: str
+    limits: Limits = field(default_factory=Limits)
+    deaths: list[str] = field(default_factory=list[str])
+    starts: int = 0
+    _process: subprocess.Popen[bytes] | None = None
+    _connection: socket.socket | None = None
+    _arena: Arena | None = None
+    _log: Any = None
+    _sequence: int = 0
+    _base: int = 0
+    _described: dict[str, Any] | None = None
+
+    # ---- requests -------------------------------------------------------------
+
+    def describe(self) -> dict[str, Any]:
+        """What the target offers; starts the worker if need be.
+
+        Raises:
+            WorkerDied: it did not live to tell.
+        """
+        if self._process is None:
+            self._start()
+        assert self._described is not None
+        return self._described
+
+    def ask(self, request: str, arguments: Mapping[str, Any], seconds: float | None = None) -> Any:
+        """Call a method of the session by name.
+
+        Raises:
+            WorkerDied: the worker did not live to answer.
+            RuntimeError: it raised; the message says what.
+        """
+        self.describe()
+        reply = self._exchange({"request": request, "arguments": arguments}, seconds or self.limits.first_seconds)
+        if reply.get("status") != "done":
+            raise RuntimeError(str(reply.get("message", reply)))
+        return reply.get("value")
+
+    def run(self, launches: Sequence[tuple[str, Mapping[str, Any]]], seconds: float) -> Launched:
+        """Run launches, one after the other, from one request.
+
+        Args:
+            launches: (contract, arguments).
+            seconds: for all together.
+
+        Raises:
+            WorkerDied: the worker did not live to answer.
+        """
+        self.describe()
+        shipment = Shipment()
+        described = [{"contract": contract, "values": shipment.add(values)} for contract, values in launches]
+        arena = self._arena
+        assert arena is not None
+        placed = shipment.send(arena)
+        reply = self._exchange({"request": "run", "launches": described, "storages": placed}, seconds)
+        return Launched(reply, described, placed, arena)
+
+    # ---- the exchange -----------------------------------------------------------
+
+    def _exchange(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        connection = self._connection
+        assert connection is not None
+        self._sequence += 1
+        stop = time.monotonic() + seconds
+        data = memoryview(frame(REQUEST, self._sequence, message))
+        try:
+            while data:
+                self._wait(stop, seconds, writing=True)
+                with contextlib.suppress(BlockingIOError):
+                    data = data[connection.send(data) :]
+            _, reply = read_frame(lambda count: self._read(count, stop, seconds), REPLY, self._sequence)
+        except CorruptReply as error:
+            self._end()
+            raise self._note("corrupt reply", str(error)) from error
+        except (Closed, BrokenPipeError, ConnectionResetError) as error:
+            raise self._dead() from error
+        if reply.get("last"):
+            # It said what there is to say; its process is not to be used again.
+            self.close()
+        return reply
+
+    def _read(self, count: int, stop: float, seconds: float) -> bytes:
+        connection = self._connection
+        assert connection is not None
+        parts = bytearray()
+        while len(parts) < count:
+            self._wait(stop, seconds)
+            with contextlib.suppress(BlockingIOError):
+                part = connection.recv(count - len(parts))
+                if not part:
+                    raise Closed
+                parts += part
+        return bytes(parts)
+
+    def _wait(self, stop: float, seconds: float, *, writing: bool = False) -> None:
+        """Wait until the socket is ready. Ends a worker that takes too long or too much."""
+        connection = self._connection
+        assert connection is not None
+        while True:
+            left = stop - time.monotonic()
+            if left <= 0:
+                self._end()
+                raise self._note("hang", f"no answer in {seconds:g} s")
+            sides: tuple[list[Any], list[Any]] = ([], [connection]) if writing else ([connection], [])
+            readable, writable, _ = select.select(*sides, [], min(left, WATCH_SECONDS))
+            if readable or writable:
+                return
+            grown = self._resident() - self._base
+            if self._base and grown > self.limits.memory_bytes:
+                self._end()
+                raise self._note(
+                    "out of memory", f"grew by {grown >> 20} MiB; allowed: {self.limits.memory_bytes >> 20}"
+                )
+
+    # ---- life and death ---------------------------------------------------------
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        arena = Arena()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the worker)
+        environment = {**os.environ, "PYTHONPATH": str(Path(kvproof.__file__).parents[1])}
+        for name in _LEFT_OUT:
+            environment.pop(name, None)
+        self._process = subprocess.Popen(  # noqa: S603  (this interpreter, a module of ours)
+            [sys.executable, "-m", _CHILD, str(theirs.fileno()), str(arena.descriptor)],
+            pass_fds=(theirs.fileno(), arena.descriptor),
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env=environment,
+        )
+        theirs.close()
+        ours.setblocking(False)
+        self._connection, self._arena, self._base = ours, arena, 0
+        self.starts += 1
+        message = {
+            "request": "open",
+            "target": self.target,
+            "device": self.device,
+            "memory": self.limits.memory_bytes,
+        }
+        reply = self._exchange(message, self.limits.open_seconds)
+        if reply.get("status") != "done":
+            self.close()
+            raise self._note("exit", f"the target does not load: {reply.get('message')}")
+        self._described = reply["value"]
+        self._base = self._resident()
+
+    def _resident(self) -> int:
+        """Bytes of memory that the process has; 0 where that cannot be told."""
+        if self._process is None or sys.platform != "linux":
+            return 0
+        try:
+            text = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii")
+        except OSError:
+            return 0
+        return int(text.split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    def _dead(self) -> WorkerDied:
+        """What a worker that closed its socket died of."""
+        process = self._process
+        assert process is not None
+        try:
+            status = process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._end()
+            return self._note("exit", "it closed its connection and stayed")
+        tail = self._tail()
+        self.close()
+        if status < 0:
+            return self._note("killed", f"by signal {_signal_name(-status)}{tail}")
+        return self._note("exit", f"with status {status}{tail}")
+
+    def _note(self, kind: str, detail: str) -> WorkerDied:
+        died = WorkerDied(kind, detail)
+        self.deaths.append(str(died))
+        return died
+
+    def _tail(self) -> str:
+        """The last line that the process wrote, for the message."""
+        if self._log is None:
+            return ""
+        self._log.flush()
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(size - TAIL_BYTES, 0))
+        lines = [line for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
+        fatal = [line for line in lines if line.startswith("Fatal")]
+        return f": {(fatal or lines)[-1].strip()[:200]}" if lines else ""
+
+    def _end(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+        self.close()
+
+    def close(self) -> None:
+        """End the process, if there is one. The next request starts another."""
+        process, self._process = self._process, None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if process is not None:
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(30)
+        self._arena = None
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+
+_CHILD = "kvproof.harness.targets.workers.child"
+# Triton's own switch would change what every device runs.
+_LEFT_OUT = ("TRITON_INTERPRET", "PYTHONSTARTUP", "PYTHONHOME")
+
+
+@dataclass(frozen=True)
+class Launched:
+    """The reply to a request to run, with the memory that holds the results."""
+
+    reply: Mapping[str, Any]
+    described: Sequence[Mapping[str, Any]]
+    placed: list[list[int]]
+    arena: Arena
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
