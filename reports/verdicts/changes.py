@@ -3,8 +3,8 @@
 `ruptures` proposes the steps (exact optimum of squared error plus a price a step, in compiled code). Each is kept
 only if it is significant (ranks of the runs before and after it, so that neither outliers nor skew decide; noise
 that wanders costs more) and relevant (larger than what anybody cares about, and a better account of what happened
-than a line: a drift is no step). A change of machine, driver or library ends one segment and begins another, and is
-never a step.
+than a line: a drift is no step). A change of machine, driver or library ends one segment and begins another, and
+is never a step.
 """
 
 from __future__ import annotations
