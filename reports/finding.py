@@ -23,7 +23,8 @@ class Finding:
 
     Attributes:
         engine: what found it, and what replays it: "kernel" (a launch compared with its contract), "layout" (a
-            statement on a concrete layout), "proof" (a solver's counterexample, replayed on the layout).
+            statement on a concrete layout), "proof" (a solver's counterexample, replayed on the layout), "joint"
+            (a whole forward), "target" (a launch of a target's function, in a worker).
         property_name: name of the property or statement.
         words: the property in words.
         subject: configuration or kernel that it was found on.

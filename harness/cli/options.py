@@ -68,6 +68,21 @@ Budget = Annotated[
 Seed = Annotated[
     str, typer.Option("--seed", metavar="N", help="Seed of everything drawn. The same seed draws the same cases.")
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="TARGET",
+        help="Whose kernels: builtin, atom:PATH or vllm:PATH (a checkout or an unpacked wheel; PATH@REV takes a "
+        "revision), a plugin's NAME:PATH, or the path of a TOML profile. Default: builtin.",
+    ),
+]
+Contracts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--contract", metavar="NAME", help="With --target: only this contract. May be given more than once."
+    ),
+]
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Also write the run's record to FILE as JSON.")
 ]

@@ -17,6 +17,8 @@ def fuzz(
     draft: options.Draft = None,
     draft_tokens: options.DraftTokens = None,
     block_size: options.BlockSize = None,
+    target: options.Target = None,
+    contract: options.Contracts = None,
     json_file: options.JsonFile = None,
     junit_file: options.JunitFile = None,
 ) -> None:
@@ -29,7 +31,13 @@ def fuzz(
     Examples:
       kvproof fuzz --budget 5m
       kvproof fuzz --config v4-flash-mtp1 --device interpret --seed 3
+      kvproof fuzz --target atom:../ATOM --contract window_write
     """
+    if target is not None and target != "builtin":
+        from kvproof.harness.cli.targets import Run, leave, run_target
+
+        run = Run("fuzz", target, device, budget, seed, contract or (), config or (), json_file, junit_file)
+        leave(run_target(run))
     from kvproof.harness.cli.execute import Choice, execute
 
     choice = Choice(config, kv, draft, draft_tokens, block_size, device, budget, seed, systems=system)

@@ -17,6 +17,8 @@ def verify(
     draft: options.Draft = None,
     draft_tokens: options.DraftTokens = None,
     block_size: options.BlockSize = None,
+    target: options.Target = None,
+    contract: options.Contracts = None,
     json_file: options.JsonFile = None,
     junit_file: options.JunitFile = None,
 ) -> None:
@@ -31,7 +33,13 @@ def verify(
       kvproof verify
       kvproof verify --config v4-pro-dspark --budget 2m --json run.json
       kvproof verify --device cuda --seed 7
+      kvproof verify --target atom:../ATOM@main
     """
+    if target is not None and target != "builtin":
+        from kvproof.harness.cli.targets import Run, leave, run_target
+
+        run = Run("verify", target, device, budget, seed, contract or (), config or (), json_file, junit_file)
+        leave(run_target(run))
     from kvproof.harness.cli.execute import Choice, execute
 
     choice = Choice(config, kv, draft, draft_tokens, block_size, device, budget, seed, systems=system)
