@@ -32,14 +32,18 @@ class GraphSampler:
     ) -> None:
         self._flush = flush
         self._turn = 0
-        self._launches = 1
-        self._graphs = [_captured([launch]) for launch in launches]
+        self._sets = [[launch] for launch in launches]
+        self.renew()
         if packed is None:
             packed = min(self(8)) < SHORT
         self.mode = "packed" if packed else "flushed"
         if packed:
-            self._launches = PACKED
-            self._graphs = [_captured([launches[i % len(launches)] for i in range(PACKED)])]
+            self._sets = [[launches[i % len(launches)] for i in range(PACKED)]]
+            self.renew()
+
+    def renew(self) -> None:
+        """Capture the launches anew: a graph and what is allocated within it may lie well or badly, for good."""
+        self._graphs = [_captured(launches) for launches in self._sets]
 
     def __call__(self, count: int) -> list[float]:
         """So many times, in microseconds a launch."""
@@ -55,7 +59,7 @@ class GraphSampler:
             graph.replay()
             end.record()
         torch.cuda.synchronize()
-        return [begin.elapsed_time(end) * 1000.0 / self._launches for begin, end in pairs]
+        return [begin.elapsed_time(end) * 1000.0 / len(self._sets[0]) for begin, end in pairs]
 
 
 def flush_buffer() -> torch.Tensor:

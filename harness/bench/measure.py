@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +21,19 @@ Sampler = Callable[[int], list[float]]
 """Returns so many times, in microseconds."""
 
 Clock = Callable[[], Reading]
+
+
+@runtime_checkable
+class Renewable(Protocol):
+    """A sampler that can begin afresh: what it holds may have been placed well or badly."""
+
+    def renew(self) -> None:
+        """Begin afresh."""
+        ...
+
+    def __call__(self, count: int, /) -> list[float]:
+        """So many times, in microseconds."""
+        ...
 
 
 def no_clock() -> Reading:
@@ -122,6 +136,9 @@ def interleave(old: Sampler, new: Sampler, seed: int, plan: Plan = Plan(), clock
     the machine has; so a test that counts draws is exact. For the same reason it stops by the sizes of the
     differences, which the draw cannot change, and never by their signs.
 
+    What a side keeps for long (a graph's place in memory) must not stay the same either: a sampler with a method
+    ``renew`` is renewed before each of its batches, in the drawn order. Both sides should read the same inputs.
+
     Args:
         old, new: the sides.
         seed: of the draw.
@@ -135,7 +152,10 @@ def interleave(old: Sampler, new: Sampler, seed: int, plan: Plan = Plan(), clock
         new_first = draw.random() < 0.5
         taken: dict[bool, Batch] = {}
         for is_new in (new_first, not new_first):
-            taken[is_new] = Batch(tuple((new if is_new else old)(plan.batch)), clock())
+            side = new if is_new else old
+            if isinstance(side, Renewable):
+                side.renew()
+            taken[is_new] = Batch(tuple(side(plan.batch)), clock())
         pairs.append((taken[False], taken[True], new_first))
         enough = len(pairs) >= plan.fewest and _size(pairs) <= plan.spread
         if enough or time.monotonic() - begun > plan.seconds:

@@ -2,9 +2,9 @@
 
 ``python3 tests/bench/alarms_gpu.py --out FILE [--alike N] [--slowed N] [--seconds S]``; ``alarms.py`` judges it.
 
-Both sides of a comparison have buffers and graphs of their own, made anew for every round, so that what placement
-does is part of it. A slowed side runs a delay within the timed graph, after the kernel; the plain side runs the
-same delay kernel with fewer turns. What the delay really costs is measured apart, with many samples, and kept.
+Both sides of a comparison read the same inputs and have graphs of their own. A slowed side runs a delay within the
+timed graph, after the kernel; the plain side runs the same delay kernel with fewer turns. What the delay really
+costs is measured apart, with many samples, and kept.
 """
 
 from __future__ import annotations
@@ -49,9 +49,6 @@ SHORT = (
     ("window_write", "decode-b512-q1"),
 )
 PLAN = Plan(batch=8, fewest=20, most=24, spread=0.0, seconds=4.0, warm=4)
-ROUND = 6
-"""Comparisons on the same buffers and graphs."""
-
 TURNS = 200
 
 
@@ -64,16 +61,20 @@ def delay_kernel(out_ptr, turns):
     tl.store(out_ptr, value)
 
 
-def launches_of(kernel: str, case: str, turns: int | None) -> list[Callable[[], None]]:
-    """The launch on two sets of buffers of its own, followed by a delay if one is asked for."""
+Inputs = list[tuple[Any, dict[str, Any], torch.Tensor]]
+
+
+def inputs_of(kernel: str, case: str) -> Inputs:
+    """Two sets of rotating inputs, with a word for the delay."""
     known = all_kernels()[kernel]
-    launcher = known.load()
-    found: list[Callable[[], None]] = []
-    for _ in range(2):
-        arguments = on_device(known, resolve(known.cases)()[case], "cuda")
-        word = torch.ones(1, dtype=torch.int32, device="cuda")
-        found.append(partial(run_once, launcher, arguments, word, turns))
-    return found
+    made = resolve(known.cases)()[case]
+    word = torch.ones(1, dtype=torch.int32, device="cuda")
+    return [(known.load(), on_device(known, made, "cuda"), word) for _ in range(2)]
+
+
+def launches_of(inputs: Inputs, turns: int | None) -> list[Callable[[], None]]:
+    """The launch on each of the inputs, followed by a delay if one is asked for."""
+    return [partial(run_once, launcher, arguments, word, turns) for launcher, arguments, word in inputs]
 
 
 def run_once(launcher: Any, arguments: dict[str, Any], word: torch.Tensor, turns: int | None) -> None:
@@ -117,33 +118,30 @@ def kept(name: str, kind: str, paired: Paired, **more: Any) -> dict[str, Any]:
     }
 
 
-def alike(kernel: str, case: str, seed: int, flush: torch.Tensor, clock: Any) -> list[dict[str, Any]]:
-    """A round of comparisons of a kernel with itself."""
-    sides = [GraphSampler(launches_of(kernel, case, None), flush) for _ in range(2)]
-    if sides[0].mode != sides[1].mode:
-        # On the edge between both ways of timing: both sides the same way.
-        sides = [GraphSampler(launches_of(kernel, case, None), flush, packed=True) for _ in range(2)]
+def alike(name: str, inputs: Inputs, count: int, flush: torch.Tensor, clock: Any) -> list[dict[str, Any]]:
+    """Comparisons of a kernel with itself."""
+    first = GraphSampler(launches_of(inputs, None), flush)
+    second = GraphSampler(launches_of(inputs, None), flush, packed=first.mode == "packed")
     return [
-        kept(f"{kernel}/{case}", "alike", interleave(*sides, seed + i, PLAN, clock), mode=sides[0].mode)
-        for i in range(ROUND)
+        kept(name, "alike", interleave(first, second, seed, PLAN, clock), mode=first.mode) for seed in range(count)
     ]
 
 
 def slowed(
-    kernel: str, case: str, seed: int, flush: torch.Tensor, clock: Any, turn: float, share: float
+    name: str, inputs: Inputs, count: int, flush: torch.Tensor, clock: Any, turn: float, share: float
 ) -> list[dict[str, Any]]:
-    """A round of comparisons of a kernel with itself slowed by a share."""
-    plain = GraphSampler(launches_of(kernel, case, TURNS), flush, packed=False)
+    """Comparisons of a kernel with itself slowed by a share."""
+    plain = GraphSampler(launches_of(inputs, TURNS), flush, packed=False)
     typical = statistics.median(plain(60))
     extra = round(share * typical * 1000.0 / turn)
-    slow = GraphSampler(launches_of(kernel, case, TURNS + extra), flush, packed=False)
-    truth = interleave(plain, slow, seed + 500, Plan(batch=20, fewest=30, most=30, spread=0.0, seconds=8.0), clock)
+    slow = GraphSampler(launches_of(inputs, TURNS + extra), flush, packed=False)
+    truth = interleave(plain, slow, 500, Plan(batch=20, fewest=30, most=30, spread=0.0, seconds=8.0), clock)
     sides = [[s for batch in side for s in batch.samples] for side in (truth.old, truth.new)]
     true = statistics.median(sides[1]) / statistics.median(sides[0]) - 1
     more = {"mode": plain.mode, "turns": extra, "true": true, "microseconds": statistics.median(sides[0])}
     return [
-        kept(f"{kernel}/{case}", f"slowed {share:g}", interleave(plain, slow, seed + i, PLAN, clock), **more)
-        for i in range(ROUND)
+        kept(name, f"slowed {share:g}", interleave(plain, slow, seed, PLAN, clock), **more)
+        for seed in range(count)
     ]
 
 
@@ -151,8 +149,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 2 without a GPU, 1 if a series could not be measured, 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--alike", type=int, default=5, help="rounds of each series against itself")
-    parser.add_argument("--slowed", type=int, default=2, help="rounds of each long series against itself slowed")
+    parser.add_argument("--alike", type=int, default=30, help="comparisons of each series with itself")
+    parser.add_argument(
+        "--slowed", type=int, default=12, help="comparisons of each long series with itself slowed"
+    )
     parser.add_argument("--share", type=float, default=0.03, help="how much slower")
     parser.add_argument("--seconds", type=float, default=200.0, help="stop after so long")
     given = parser.parse_args(arguments)
@@ -164,22 +164,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{torch.cuda.get_device_name()}, {clock()}, a turn of the delay {turn:.2f} ns")
     found: list[dict[str, Any]] = []
     failed = 0
-    todo = [("slowed", *series, number) for number in range(given.slowed) for series in LONG]
-    todo += [("alike", *series, number) for number in range(given.alike) for series in (*LONG, *SHORT)]
-    for place, (kind, kernel, case, _) in enumerate(todo):
+    for place, (kernel, case) in enumerate((*LONG, *SHORT)):
         if time.monotonic() - begun > given.seconds:
-            print(f"stopped after {given.seconds:g} s with {len(todo) - place} rounds to go")
+            print(f"stopped after {given.seconds:g} s before {kernel}/{case}")
             break
         try:
-            if kind == "alike":
-                found += alike(kernel, case, 1000 * place, flush, clock)
-            else:
-                found += slowed(kernel, case, 1000 * place, flush, clock, turn, given.share)
+            inputs = inputs_of(kernel, case)
+            found += alike(f"{kernel}/{case}", inputs, given.alike, flush, clock)
+            if place < len(LONG):
+                found += slowed(f"{kernel}/{case}", inputs, given.slowed, flush, clock, turn, given.share)
         except Exception as error:
             failed += 1
             print(f"{kernel}/{case}: {type(error).__name__}: {str(error)[:300]}")
+        inputs = []
         gc.collect()
         torch.cuda.empty_cache()
+        print(f"{kernel}/{case}: {time.monotonic() - begun:.0f} s", flush=True)
     device = {"name": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__}
     given.out.write_text(json.dumps({"device": device, "turn_ns": turn, "comparisons": found}), encoding="utf-8")
     kinds = sorted({item["kind"] for item in found})
