@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kvproof.harness.simulate.engine import Engine
+from kvproof.harness.simulate.memory import Broken
 from kvproof.harness.simulate.operations import (
     Admit,
     Boundary,
@@ -22,6 +23,9 @@ from kvproof.harness.simulate.operations import (
     Transfer,
 )
 from kvproof.harness.simulate.site import Site
+
+PATIENCE = 300
+"""Rounds in which nothing gets on before that is a finding."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,14 @@ class Driver:
         Raises:
             Broken: something does not hold.
         """
+        idle = 0
         while self.engine.request_steps < request_steps:
+            before = self.engine.request_steps
             self.round()
+            idle = 0 if self.engine.request_steps > before else idle + 1
+            if idle > PATIENCE:
+                waiting = sorted([*self.engine.where, *self.engine.parked])
+                raise Broken("liveness", f"nothing got on in {idle} rounds; requests {waiting} wait")
         self.apply(Drain())
 
     def apply(self, operation: Operation) -> bool:
@@ -125,7 +135,8 @@ class Driver:
             if rng.random() < 0.6:
                 unit = block if rng.random() < 0.6 else 128
                 shared = min(max(shared // unit * unit + int(rng.integers(-1, 2)), 0), load.shared)
-        own = 1 + int(rng.integers(0, load.own)) if rng.random() < 0.8 else 1
+        # Now and then a prompt that others have had word for word.
+        own = 1 + int(rng.integers(0, load.own)) if rng.random() < 0.8 else int(not shared or rng.random() < 0.5)
         self._next += 1
         # Families come and go, so that cached blocks grow old.
         family = int(rng.integers(0, load.families)) + self._next // 512
@@ -145,7 +156,7 @@ class Driver:
         elif what == 3:
             self.apply(Transfer(name))
         elif what == 4:
-            self.apply(Evict(1 + int(rng.integers(0, 8))))
+            self.apply(Evict(1 + int(rng.integers(0, 2))))
         elif what == 5:
             self.apply(Finish(name))
         else:

@@ -37,6 +37,7 @@ class Engine(Moves):
     ) -> None:
         super().__init__(settings, size, other, parts)
         self.trail: list[Operation] = []
+        self.failed: Operation | None = None
         self._handlers: dict[type[Any], Callable[[Any], bool]] = {
             Admit: self.admit,
             Prefill: self.prefill,
@@ -63,16 +64,23 @@ class Engine(Moves):
             site.memory.step = self.step
         try:
             return self._handlers[type(operation)](operation)
-        except (ValueError, IndexError, KeyError) as error:
-            if isinstance(error, KeyError | IndexError):
-                raise Broken("bookkeeping", f"{type(operation).__name__}: {error!r}") from error
+        except Broken:
+            self.failed = self.failed or operation
+            raise
+        except (KeyError, IndexError) as error:
+            self.failed = self.failed or operation
+            raise Broken("bookkeeping", f"{type(operation).__name__}: {error!r}") from error
+        except ValueError as error:
+            self.failed = self.failed or operation
             raise Broken("bookkeeping", str(error)) from error
+
+    # ---- beginning and ending -------------------------------------------
 
     def admit(self, op: Admit) -> bool:
         """Begin a request, at the end of the longest cached prefix."""
         site = self.sites[op.site % 2]
         total = op.shared + op.own + op.answer
-        if self.known_name(op.name) or op.own < 1 or op.shared < 0 or op.answer < 1:
+        if self.known_name(op.name) or min(op.own, op.shared) < 0 or op.shared + op.own < 1 or op.answer < 1:
             return False
         if total > self.size.positions or len(self.where) + len(self.parked) >= self.most_requests - 2:
             return False

@@ -236,6 +236,12 @@ class Memory:
             found.append(got)
         return found
 
+    def read_masked(self, check: str, row: int, who: str) -> None:
+        """A read whose result is multiplied by 0: harmless, unless the row is poison, for 0 times NaN is NaN."""
+        for plane, keys in enumerate(self.keys):
+            if keys[row] < 0:
+                raise Broken(check, f"{who} reads row {row}, {words(int(keys[row]))}", plane=plane, row=row)
+
     def unexpected(
         self, check: str, plane: int, rows: Keys, wanted: Keys, got: Keys, describe: Describe
     ) -> Broken:

@@ -28,8 +28,8 @@ SMALL = ModelConfig(
 )
 """A layout with every class and a draft window, small enough that a few tokens reach every ring."""
 
-SMALL_SIZE = Size(slots=3, blocks=9, positions=520, images=3)
-SMALL_WORKLOAD = Workload(families=2, shared=260, own=60, answer=12, chunk=140, trouble=0.5, bucket=4)
+SMALL_SIZE = Size(slots=4, blocks=9, positions=1040, images=3)
+SMALL_WORKLOAD = Workload(families=2, shared=800, own=60, answer=12, chunk=280, trouble=0.5, bucket=4)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def failure_of(world: World, schedule: Sequence[Operation]) -> Failure | None:
             engine.apply(operation)
         except Broken as broken:
             done = list(schedule[: number + 1])
-            if isinstance(operation, Drain) and broken.check not in {"leak", "liveness"}:
+            if isinstance(operation, Drain) and not isinstance(engine.failed, Drain):
                 done[-1:] = engine.trail[before + 1 :]
             return Failure(tuple(done), broken)
     return None
@@ -105,15 +105,16 @@ def draw(world: World, seed: int | Sequence[int], request_steps: int) -> tuple[E
     try:
         driver.run(request_steps)
     except Broken as broken:
-        trail = engine.trail
-        if broken.check in {"leak", "liveness"}:
-            # What a drain did follows from the operation itself.
-            trail = trail[: next(n for n, operation in enumerate(trail) if isinstance(operation, Drain)) + 1]
-        return engine, Failure(tuple(op for op in trail if not isinstance(op, Drain) or op is trail[-1]), broken)
+        done = [operation for operation in engine.trail if not isinstance(operation, Drain)]
+        if broken.check == "liveness" or isinstance(engine.failed, Drain):
+            # What a drain did follows from the operation itself; and a drain shows that nothing gets on.
+            first = next((n for n, op in enumerate(engine.trail) if isinstance(op, Drain)), len(engine.trail))
+            done = [*engine.trail[:first], Drain()]
+        return engine, Failure(tuple(done), broken)
     return engine, None
 
 
-def find(world: World, seed: int = 0, episodes: int = 100, request_steps: int = 120) -> Failure | None:
+def find(world: World, seed: int = 0, episodes: int = 100, request_steps: int = 200) -> Failure | None:
     """The first failure of drawn schedules; None if all hold."""
     for episode in range(episodes):
         _, failure = draw(world, [seed, episode], request_steps)

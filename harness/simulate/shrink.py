@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,32 +11,35 @@ from kvproof.harness.simulate.schedule import Failure, World, failure_of
 
 Keep = Callable[[Sequence[Operation]], bool]
 
-SECONDS = 20.0
+ATTEMPTS = 5000
+"""Schedules that are tried; counted rather than timed, so that a shrunk schedule is the same everywhere."""
 
 
-def shrink(world: World, failure: Failure, seconds: float = SECONDS) -> Failure:
-    """The smallest schedule found that fails the same check, until nothing smaller fails or the time is over."""
+def shrink(world: World, failure: Failure, attempts: int = ATTEMPTS) -> Failure:
+    """The smallest schedule found that fails too, until nothing smaller fails or so many were tried."""
     best = failure
-    deadline = time.monotonic() + seconds
+    tried: set[tuple[Operation, ...]] = set()
 
     def fails(schedule: Sequence[Operation]) -> bool:
         nonlocal best
-        if time.monotonic() > deadline:
+        key = tuple(schedule)
+        if key in tried or len(tried) >= attempts or not _smaller(key, best.schedule):
             return False
+        tried.add(key)
         found = failure_of(world, schedule)
-        if found is None or found.broken.check != best.broken.check or not _smaller(found.schedule, best.schedule):
+        if found is None or not _smaller(found.schedule, best.schedule):
             return False
         best = found
         return True
 
     before = None
-    while before != best.schedule and time.monotonic() < deadline:
+    while before != best.schedule and len(tried) < attempts:
         before = best.schedule
         _leave_out(lambda: best.schedule, fails)
         for change in (_fewer_parts, _smaller_numbers):
             _try_all(lambda: best.schedule, change, fails)
     renamed = failure_of(world, _renamed(best.schedule))
-    if renamed is not None and renamed.broken.check == best.broken.check:
+    if renamed is not None:
         best = renamed
     return best
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -71,7 +72,7 @@ class Site:
     executor: Executor
     places: Places
     size: Size
-    cache: PrefixCache = field(default_factory=PrefixCache)
+    cache: PrefixCache
     names: Keys = field(init=False)
     truth_rows: Keys = field(init=False)
     done: Keys = field(init=False)
@@ -100,6 +101,12 @@ class Site:
         return np.flatnonzero(self.names >= 0)
 
 
+@functools.lru_cache(maxsize=32)
+def places_of(settings: Settings, slots: int, blocks: int) -> Places:
+    """Addresses, which every simulation of one layout and size shares."""
+    return Places(settings, slots, blocks)
+
+
 def make_site(
     number: int,
     settings: Settings,
@@ -110,9 +117,10 @@ def make_site(
     pool: Callable[..., ElasticPool] = ElasticPool,
     executor: Callable[..., Executor] = Executor,
     memory: Callable[..., Memory] = Memory,
+    cache: Callable[[], PrefixCache] = PrefixCache,
 ) -> Site:
     """A pool of a size. The parts may be stood in for by others, with faults planted or on a device."""
-    places = Places(settings, size.slots, size.blocks)
+    places = places_of(settings, size.slots, size.blocks)
     held = int(places.space.held_slots)
     return Site(
         number,
@@ -126,4 +134,5 @@ def make_site(
         executor(places, truth, topk),
         places,
         size,
+        cache(),
     )
