@@ -28,7 +28,11 @@ Replayer = Callable[[Finding], Verdict]
 
 _replayers: dict[str, Replayer] = {}
 
-_MODULES = {"joint": "kvproof.harness.run.forward.replay", "target": "kvproof.harness.run.targets"}
+_MODULES = {
+    "joint": "kvproof.harness.run.forward.replay",
+    "target": "kvproof.harness.run.targets",
+    "simulate": "kvproof.harness.simulate.replay",
+}
 """Modules that register an engine's replayer and themselves need this one: loaded when first asked for."""
 
 

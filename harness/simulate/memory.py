@@ -67,6 +67,7 @@ class Memory:
     images: dict[int, Image] = field(default_factory=dict[int, Image])
     step: int = 0
     _next_image: int = 0
+    _spare: list[Image] = field(default_factory=list[Image])
 
     def __post_init__(self) -> None:
         places = self.places
@@ -177,6 +178,35 @@ class Memory:
                 message = f"{what}: {describe(int(lost[1]))} and another of this step write row {row}"
                 raise Broken("ownership", message, plane=plane, row=row)
 
+    def take_over(self, what: str, plane: int, keys: Keys, written: set[tuple[int, int]]) -> None:
+        """Take over a plane that somebody else wrote.
+
+        Args:
+            what: in words, for findings.
+            plane: which.
+            keys: the plane as it is now.
+            written: (request, stamp with tag) of every row that may have been written.
+
+        Raises:
+            Broken: a row holds anything else, or is not the request's.
+        """
+        rows = np.flatnonzero(keys != self.keys[plane])
+        owners = self.owner_of(rows)
+        for row, owner in zip(rows.tolist(), owners.tolist(), strict=True):
+            if (owner, int(keys[row])) not in written:
+                left = words(int(keys[row]))
+                raise Broken(
+                    "ownership", f"{what}: a kernel left {left} in row {row}, {self.region(row)}", row=row
+                )
+        self.keys[plane] = keys
+        self.who[plane][rows] = (owners + 1) | (self.step << 32)
+
+    def owner_of(self, rows: Keys) -> Keys:
+        """Request that may write each row, or :data:`FREE` or :data:`SHARED`."""
+        slot = self.slot_owner.take(np.minimum(rows // self.places.slot_rows, len(self.slot_owner) - 1))
+        block = self.block_owner.take(np.minimum(rows // self.places.envelope, len(self.block_owner) - 1))
+        return np.where(slot != FREE, slot, block)
+
     def _own(self, what: str, rows: Keys, requests: Keys, describe: Describe) -> None:
         """Every written row lies in a slot or a block of the writer's."""
         first, last = int(rows.min()), int(rows.max())
@@ -280,10 +310,17 @@ class Memory:
         """A fresh host image of a slot."""
         number, self._next_image = self._next_image, self._next_image + 1
         rows, planes = self.places.slot_rows, self.places.num_planes
-        self.images[number] = Image(
-            [np.full(rows, FRESH, np.int64) for _ in range(planes)],
-            [np.zeros(rows, np.int64) for _ in range(planes)],
-        )
+        if self._spare:
+            image = self._spare.pop()
+            for keys, who in zip(image.keys, image.who, strict=True):
+                keys.fill(FRESH)
+                who.fill(0)
+        else:
+            image = Image(
+                [np.full(rows, FRESH, np.int64) for _ in range(planes)],
+                [np.zeros(rows, np.int64) for _ in range(planes)],
+            )
+        self.images[number] = image
         return number
 
     def drop_image(self, number: int) -> None:
@@ -292,8 +329,10 @@ class Memory:
         Raises:
             Broken: it is dropped already.
         """
-        if self.images.pop(number, None) is None:
+        dropped = self.images.pop(number, None)
+        if dropped is None:
             raise Broken("ownership", f"image {number} is given back, but it is nobody's")
+        self._spare.append(dropped)
 
     def image(self, number: int) -> Image:
         """An image.
