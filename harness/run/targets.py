@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from kvproof.harness.check import differential
 from kvproof.harness.check.codec import case_from_json, case_json
+from kvproof.harness.devices.base import Device
 from kvproof.harness.run.exploration import Shrinking, explore
 from kvproof.harness.run.fuzz import ANY_LAYOUT, judge
 from kvproof.harness.run.replay import register_replayer
@@ -86,13 +87,13 @@ def cause_of(failure: differential.CaseFailed) -> str:
     return " ".join(_NUMBERS.sub("#", text).split())[:300]
 
 
-class _Trial:
+class Trial:
     """Draws and checks cases. Failures of known causes are counted; one run shrinks failures of one cause."""
 
     def __init__(
         self,
         kernel: Kernel,
-        device: IsolatedDevice,
+        device: Device,
         prop: KernelProperty,
         subject: ModelConfig | None,
         entry: Entry | None,
@@ -144,8 +145,76 @@ class _Trial:
             if shrinking.stop is not None and cause != self.cause:
                 return ()
             self.cause = cause
-            raise shrinking.failed(key, (cause, zlib.compress(text), failure.args[0], failure)) from None
+            raise shrinking.failed(key, Failure(cause, zlib.compress(text), failure)) from None
         return case.events
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One cause, with the smallest case that shows it.
+
+    Attributes:
+        cause: see :func:`cause_of`.
+        launch: the case as JSON, compressed.
+        failed: what went wrong.
+        note: what is unusual about it.
+    """
+
+    cause: str
+    launch: bytes
+    failed: differential.CaseFailed
+    note: str = ""
+
+    @property
+    def message(self) -> str:
+        """What went wrong, in words."""
+        return f"{self.failed} ({self.note})" if self.note else str(self.failed)
+
+    @property
+    def case(self) -> Any:
+        """The case as JSON values."""
+        return json.loads(zlib.decompress(self.launch))
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """Causes found, and how many cases showed each event."""
+
+    failures: tuple[Failure, ...]
+    events: Mapping[str, int]
+
+
+def find_causes(
+    trial: Trial,
+    *,
+    budget_seconds: float,
+    seed: int,
+    case_target: int | None,
+    most_causes: int,
+    shrink_seconds: float,
+) -> Hunt:
+    """Run a trial again and again, each time for one cause more, until the budget or the cases are used up."""
+    failures: list[Failure] = []
+    events: Counter[str] = Counter()
+    spent, chunk = 0.0, 0
+    while len(failures) < most_causes:
+        run = explore(
+            trial,
+            budget_seconds=max(budget_seconds - spent, 0.0),
+            seed=seed,
+            enough=lambda _cases, _events: case_target is not None and trial.ran >= case_target,
+            first_chunk=chunk,
+            shrink_seconds=shrink_seconds,
+        )
+        events.update(run.events)
+        spent += min(run.seconds, budget_seconds)
+        chunk += 1 + run.cases // 100
+        if run.failure is None:
+            break
+        failures.append(replace(run.failure, note=run.note))
+        trial.known[failures[-1].cause] += 1
+        trial.cause = ""
+    return Hunt(tuple(failures), events)
 
 
 def fuzz_target(
@@ -168,7 +237,7 @@ def fuzz_target(
         subject: configuration whose layout the cases have; None draws layouts freely.
         budget_seconds: wall time for cases; shrinking comes on top.
         seed: seed of everything drawn.
-        case_target: stop after so many cases.
+        case_target: stop after so many cases that the function took.
         most_causes: stop after so many different causes.
         tolerated: whether cases may hold what a caller should not pass (the contract's *tolerates*); without, a
             run is about what the function does for the callers that it has.
@@ -189,50 +258,37 @@ def fuzz_target(
         return TargetRun(replace(empty, verdict=Verdict(Status.NOT_RUN, found.detail)))
     if name in device.not_offered():
         return TargetRun(replace(empty, verdict=Verdict(Status.UNSUPPORTED, device.not_offered()[name])))
-    trial = _Trial(kernel, device, prop, subject, entry_of(device, name), tolerated=tolerated)
+    trial = Trial(kernel, device, prop, subject, entry_of(device, name), tolerated=tolerated)
     deaths = len(device.worker.deaths)
     begun = time.monotonic()
-    cases, chunk = 0, 0
-    events: Counter[str] = Counter()
-    groups: list[Group] = []
-    spent = 0.0
-    while len(groups) < most_causes:
-        run = explore(
-            trial,
-            budget_seconds=max(budget_seconds - spent, 0.0),
-            seed=seed,
-            case_target=None if case_target is None else max(case_target - cases, 0),
-            first_chunk=chunk,
-            shrink_seconds=shrink_seconds,
-        )
-        cases += run.cases
-        events.update(run.events)
-        spent += min(run.seconds, budget_seconds)
-        chunk += 1 + run.cases // 100
-        if run.failure is None:
-            break
-        groups.append(_group(run.failure, run.note, name, where, prop, device, seed, found.detail))
-        trial.known[groups[-1].cause] += 1
-        trial.cause = ""
+    hunt = find_causes(
+        trial,
+        budget_seconds=budget_seconds,
+        seed=seed,
+        case_target=case_target,
+        most_causes=most_causes,
+        shrink_seconds=shrink_seconds,
+    )
+    groups = [_group(failure, name, where, prop, device, seed, found.detail) for failure in hunt.failures]
     for group in groups:
         group.cases = trial.known[group.cause]
     ran = trial.ran
     if groups:
         verdict = Verdict(Status.FAIL, f"{len(groups)} causes: {groups[0].finding.message}")
     else:
-        verdict = _passed(ran, events, prop.needs, trial)
+        verdict = passed(ran, hunt.events, prop.needs, trial)
     result = replace(
         empty,
         verdict=verdict,
         seconds=time.monotonic() - begun,
         cases=ran,
-        events=dict(events),
+        events=dict(hunt.events),
         findings=tuple(group.finding for group in groups),
     )
     return TargetRun(result, groups, dict(trial.left_out), tuple(device.worker.deaths[deaths:]))
 
 
-def _passed(ran: int, events: Mapping[str, int], needs: Needs, trial: _Trial) -> Verdict:
+def passed(ran: int, events: Mapping[str, int], needs: Needs, trial: Trial) -> Verdict:
     """PASS for enough cases; what they never met is said with it. UNKNOWN for fewer."""
     verdict = judge(ran, {}, Needs(needs.cases))
     if not verdict.passed:
@@ -256,26 +312,18 @@ def entry_of(device: IsolatedDevice, name: str) -> Entry | None:
 
 
 def _group(
-    failure: Any,
-    note: str,
-    name: str,
-    subject: str,
-    prop: KernelProperty,
-    device: IsolatedDevice,
-    seed: int,
-    detail: str,
+    failure: Failure, name: str, subject: str, prop: KernelProperty, device: IsolatedDevice, seed: int, detail: str
 ) -> Group:
-    cause, text, message, failed = failure
     offered = device.offered()[name]
     finding = Finding(
         engine=ENGINE,
         property_name=name,
         words=prop.words,
         subject=subject,
-        case={"kernel": name, "launch": json.loads(zlib.decompress(text)), "function": offered["function"]},
-        message=f"{message} ({note})" if note else message,
-        expected=failed.expected,
-        got=failed.got,
+        case={"kernel": name, "launch": failure.case, "function": offered["function"]},
+        message=failure.message,
+        expected=failure.failed.expected,
+        got=failure.failed.got,
         target=device.target.label,
         device=device.name,
         seed=seed,
@@ -285,7 +333,7 @@ def _group(
             "device": detail,
         },
     )
-    return Group(cause, finding)
+    return Group(failure.cause, finding)
 
 
 # ---- replay -------------------------------------------------------------------------

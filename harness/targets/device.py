@@ -84,6 +84,7 @@ class IsolatedDevice:
         try:
             launched = self.worker.run([(kernel.name, values) for values in cases], seconds)
         except WorkerDied as died:
+            self._ran.clear()  # a new process compiles anew
             if len(cases) > 1:
                 return [self.run_many(kernel, [values])[0] for values in cases]
             return [WorkerError(died.kind, f"{kernel.name} on {self.name}: the worker died: {died}")]
@@ -144,4 +145,4 @@ def _failed(one: Mapping[str, Any]) -> DeviceError:
         programs = tuple(tuple(int(p) for p in program) for program in one["programs"])
         return AccessError(kind, str(one["tensor"]), int(one["element"]), programs, message)
     # A lost context went with its process, so for the campaign it is one failed case.
-    return WorkerError(kind, message) if kind == "lost" else DeviceError(message)
+    return WorkerError(kind, message) if kind in {"lost", "out of memory"} else DeviceError(message)

@@ -156,12 +156,7 @@ class Library:
         """
         if kind not in self.profile.types:
             raise NotOffered(f"profile {self.profile.name} says nothing of {kind}")
-        made = self.resolve(self.profile.types[kind])
-        given = geometry_fields(value) if isinstance(value, UnifiedPoolGeometry) else _fields(value)
-        try:
-            return made(**given)
-        except TypeError as error:
-            raise NotOffered(f"{kind} of this checkout is not made from {', '.join(given)}: {error}") from error
+        return structured(self.resolve(self.profile.types[kind]), kind, value)
 
     def bound(self, entry: Entry, contract: Contract) -> Bound:
         """The function of an entry, its signature checked against what will be passed.
@@ -169,30 +164,51 @@ class Library:
         Raises:
             NotOffered: the function is missing, or an argument that is needed is.
         """
-        function = self.resolve(entry.function)
-        if not callable(function):
-            raise NotOffered(f"{entry.function} is no function but {type(function).__name__}")
-        passed = entry.passes
-        if passed is None:
-            own = (a.name for a in contract.arguments if a.name not in (*entry.drop, *entry.returns))
-            passed = tuple(entry.rename.get(name, name) for name in own)
-        passed = (*passed, *entry.constants)
-        parameters = inspect.signature(function).parameters
-        anything = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        names: dict[str, str] = {}
-        for name in passed:
-            known = next((n for n in (name, *entry.former.get(name, ())) if n in parameters), None)
-            if known is None and not anything:
-                raise NotOffered(f"{entry.function} has no argument {name!r}; it takes {', '.join(parameters)}")
-            if known is not None and known != name:
-                names[name] = known
-        taken = {names.get(name, name) for name in passed}
-        for name, parameter in parameters.items():
-            by_name = parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
-            if by_name and parameter.default is parameter.empty and name not in taken:
-                raise NotOffered(f"{entry.function} needs {name!r}, which the profile does not pass")
-        notes = tuple(f"{new} was {old}" for new, old in names.items())
-        return Bound(entry, function, names, notes)
+        return bound_to(self.resolve(entry.function), entry, contract)
+
+
+def structured(made: Callable[..., Any], kind: str, value: Any) -> Any:
+    """A structured argument as a project's type, made from the same fields.
+
+    Raises:
+        NotOffered: the type is made from something else.
+    """
+    given = geometry_fields(value) if isinstance(value, UnifiedPoolGeometry) else _fields(value)
+    try:
+        return made(**given)
+    except TypeError as error:
+        raise NotOffered(f"{kind} of this project is not made from {', '.join(given)}: {error}") from error
+
+
+def bound_to(function: Any, entry: Entry, contract: Contract) -> Bound:
+    """A function, its signature checked against what an entry will pass.
+
+    Raises:
+        NotOffered: an argument is missing on either side.
+    """
+    if not callable(function):
+        raise NotOffered(f"{entry.function} is no function but {type(function).__name__}")
+    passed = entry.passes
+    if passed is None:
+        own = (a.name for a in contract.arguments if a.name not in (*entry.drop, *entry.returns))
+        passed = tuple(entry.rename.get(name, name) for name in own)
+    passed = (*passed, *entry.constants)
+    parameters = inspect.signature(function).parameters
+    anything = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    names: dict[str, str] = {}
+    for name in passed:
+        known = next((n for n in (name, *entry.former.get(name, ())) if n in parameters), None)
+        if known is None and not anything:
+            raise NotOffered(f"{entry.function} has no argument {name!r}; it takes {', '.join(parameters)}")
+        if known is not None and known != name:
+            names[name] = known
+    taken = {names.get(name, name) for name in passed}
+    for name, parameter in parameters.items():
+        by_name = parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
+        if by_name and parameter.default is parameter.empty and name not in taken:
+            raise NotOffered(f"{entry.function} needs {name!r}, which the profile does not pass")
+    notes = tuple(f"{new} was {old}" for new, old in names.items())
+    return Bound(entry, function, names, notes)
 
 
 def bind_first(library: Library, contract_name: str, contract: Contract) -> Bound:

@@ -29,7 +29,7 @@ class TargetKernel:
         bound: the function.
     """
 
-    def __init__(self, name: str, contract: Contract, bound: Bound, library: Library) -> None:
+    def __init__(self, name: str, contract: Contract, bound: Bound, library: Any) -> None:
         self.name, self.contract, self.bound, self.library = name, contract, bound, library
 
     def load(self) -> Callable[..., None]:

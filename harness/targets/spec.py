@@ -39,6 +39,8 @@ class TargetSpec:
         """The target in tables and findings."""
         if self.kind == BUILTIN:
             return BUILTIN
+        if self.kind.endswith(".toml"):
+            return self.kind
         text = f"{self.kind}:{self.origin or self.root}"
         return f"{text}@{self.revision}" if self.revision else text
 

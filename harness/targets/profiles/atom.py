@@ -11,7 +11,7 @@ from typing import Any
 
 from kvproof.harness.targets.loading import Bound, Library
 from kvproof.harness.targets.profile import Entry, Narrowing, Profile
-from kvproof.harness.targets.profiles.common import buffers, dense, filled, finite, only, rows, within
+from kvproof.harness.targets.profiles.common import buffers, dense, filled, finite, given, only, rows, within
 from kvproof.harness.targets.session import fill
 
 KERNELS = "atom.model_ops.v4_kernels"
@@ -262,15 +262,15 @@ ENTRIES = (
             *("swa_indices", "csa_indices", "hca_indices", "dest_rows", "T", "win", "geometry"),
         ),
         adapter=_decode_indices,
-        fit=buffers({"swa_indptr": ("swa_indices", "dest_rows_swa")}),
-        narrowings=(filled("T"),),
+        fit=buffers({"swa_indptr": ("swa_indices", "dest_rows_swa")}, 0),
+        narrowings=(filled("T"), given("swa_indices")),
         era="unified row space",
     ),
     Entry(
         "prefill_indices",
         f"{KERNELS}.paged_prefill_indices:write_v4_paged_prefill_indices",
-        fit=buffers({"prefix_swa_indptr": ("prefix_swa_indices",)}),
-        narrowings=(filled("T"), _BOTH_CLASSES),
+        fit=buffers({"prefix_swa_indptr": ("prefix_swa_indices",)}, 0),
+        narrowings=(filled("T"), _BOTH_CLASSES, given("prefix_swa_indices")),
         era="unified row space",
     ),
     Entry(

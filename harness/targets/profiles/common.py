@@ -60,15 +60,18 @@ def _widened(value: TensorValue, dtype: str, columns: int, seed: int) -> TensorV
     return TensorValue(dtype, storage, (value.shape[0], columns), (columns, 1), before * columns)
 
 
-def buffers(slices: Mapping[str, tuple[str, ...]]) -> Callable[[Case], Case]:
-    """Fits a case: gives empty slices where it has no buffer, for a function that takes every buffer.
+def buffers(slices: Mapping[str, tuple[str, ...]], ratio: int) -> Callable[[Case], Case]:
+    """Fits a case: gives empty slices to a class that the pool lacks, for a function that takes every buffer.
 
     Args:
         slices: indptr by name -> its buffer of indices, and its buffer of one row a token, if there is one.
+        ratio: the class; where the pool has layers of it, nothing is changed.
     """
 
     def fit(case: Case) -> Case:
         given = dict(case.values)
+        if ratio in given["geometry"].ratios:
+            return case
         for indptr, (indices, *others) in slices.items():
             if given.get(indptr) is None:
                 given[indptr] = contiguous("int32", [0] * (int(given["T"]) + 1))

@@ -68,6 +68,15 @@ def _limit_memory(budget: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
+def _out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory was short somewhere below an error; the process is then not to be trusted any more."""
+    while error is not None:
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 class _Server:
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
@@ -137,6 +146,9 @@ class _Server:
                 "programs": error.programs,
             }
         except DeviceError as error:
+            if _out_of_memory(error):
+                self._lost = str(error)
+                return {"status": "failed", "kind": "out of memory", "message": str(error)}
             return {"status": "failed", "kind": "device", "message": str(error)}
         return {"status": "done", "checksums": self._ship(one["values"], placed, results)}
 

@@ -1,0 +1,228 @@
+"""Workers: whatever a function does, its campaign learns of it, goes on, and has lost nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kvproof.harness.check.differential import CaseFailed, check_case
+from kvproof.harness.targets.device import IsolatedDevice, WorkerError
+from kvproof.harness.targets.workers.parent import Limits, Worker, WorkerDied
+from kvproof.harness.targets.workers.protocol import (
+    HEADER,
+    REPLY,
+    Arena,
+    CorruptReply,
+    Shipment,
+    frame,
+    read_frame,
+    unpack_values,
+)
+from kvproof.kernels.registry import all_kernels
+from kvproof.models.contract import TensorValue, contiguous
+from kvproof.properties.strategies.cases import Case, poison
+
+pytest.importorskip("triton", reason="a worker runs kernels")
+
+LIMITS = Limits(open_seconds=120, first_seconds=6, seconds=3, memory_bytes=512 << 20)
+KERNEL = all_kernels()["row_scatter"]
+
+
+def case(tokens: int) -> Case:
+    pool = TensorValue("fp32", poison(1, "fp32", 40), (6, 4), (6, 1), 4)
+    return Case(
+        {
+            "kv": TensorValue("fp32", poison(2, "fp32", 4 * tokens), (tokens, 4), (4, 1)),
+            "dest_rows": contiguous("int32", np.arange(tokens)),
+            "batch_id_per_token": contiguous("int32", np.zeros(tokens)),
+            "pool": pool,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def device(hostile) -> Iterator[IsolatedDevice]:
+    hostile.do("nothing")
+    found = IsolatedDevice(hostile.spec(), "interpret", LIMITS)
+    yield found
+    found.close()
+
+
+def test_a_function_that_behaves_agrees_and_what_is_missing_is_said(device: IsolatedDevice) -> None:
+    check_case(KERNEL, device, case(3))
+    assert set(device.offered()) == {"row_scatter"}
+    missing = device.not_offered()
+    assert "has no 'absent'" in missing["window_write"]
+    assert "has no argument 'topk_local'" in missing["csa_translate"]
+    assert "no entry" in missing["state_update"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "words"),
+    [
+        ("kill", "killed", "SIGKILL"),
+        ("segfault", "killed", "SIGSEGV"),
+        ("loop", "hang", "no answer in"),
+        ("allocate", "out of memory", ""),
+        ("corrupt", "corrupt reply", "starts with"),
+        pytest.param("exit", "exit", "status 7", marks=pytest.mark.slow),
+    ],
+)
+def test_a_death_costs_one_case(device: IsolatedDevice, hostile, mode: str, kind: str, words: str) -> None:
+    hostile.do(mode)
+    deaths = len(device.worker.deaths)
+    with pytest.raises(CaseFailed) as failed:
+        check_case(KERNEL, device, case(2))
+    assert isinstance(failed.value.__cause__, WorkerError)
+    assert failed.value.__cause__.kind == kind
+    assert words in str(failed.value)
+    check_case(KERNEL, device, case(1))  # with one token the function behaves, in a new process
+    assert kind == "out of memory" or len(device.worker.deaths) == deaths + 1
+
+
+def test_what_is_only_raised_costs_no_worker(device: IsolatedDevice, hostile) -> None:
+    device.probe()
+    starts = device.worker.starts
+    for mode, words in (("raise", "something of the project's own"), ("system exit", "3")):
+        hostile.do(mode)
+        with pytest.raises(CaseFailed, match=words):
+            check_case(KERNEL, device, case(2))
+    assert device.worker.starts == starts
+
+
+@pytest.mark.slow
+def test_a_batch_with_a_death_in_it_loses_only_that_case(device: IsolatedDevice, hostile) -> None:
+    hostile.do("kill")
+    outcomes = device.run_many(KERNEL, [case(1).values, case(2).values, case(1).values])
+    assert [isinstance(outcome, WorkerError) for outcome in outcomes] == [False, True, False]
+
+
+def test_an_import_that_fails_is_said_and_nothing_is_offered(hostile) -> None:
+    hostile.do("import")
+    broken = IsolatedDevice(hostile.spec(), "interpret", LIMITS)
+    try:
+        assert broken.probe().available
+        assert broken.offered() == {}
+        assert "ImportError: this module does not import" in broken.not_offered()["row_scatter"]
+    finally:
+        broken.close()
+        hostile.do("nothing")
+
+
+def test_a_worker_killed_from_outside_is_started_again(device: IsolatedDevice, hostile) -> None:
+    hostile.do("nothing")
+    check_case(KERNEL, device, case(2))
+    process = device.worker._process
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+    with pytest.raises(CaseFailed, match="SIGKILL"):
+        check_case(KERNEL, device, case(2))
+    check_case(KERNEL, device, case(2))
+
+
+def test_a_worker_that_cannot_open_its_target_is_reported(tmp_path: Path) -> None:
+    worker = Worker({"kind": "nobody", "root": "", "revision": "", "origin": ""}, "interpret", LIMITS)
+    with pytest.raises(WorkerDied, match="target 'nobody' is not known"):
+        worker.describe()
+    assert worker._process is None
+
+
+# ---- the protocol ---------------------------------------------------------------------
+
+
+def reader(data: bytes):
+    left = bytearray(data)
+
+    def read(count: int) -> bytes:
+        part = bytes(left[:count])
+        del left[:count]
+        return part
+
+    return read
+
+
+def test_a_frame_comes_back_and_a_damaged_one_never_does() -> None:
+    good = frame(REPLY, 5, {"status": "done", "value": [1, 2]})
+    assert read_frame(reader(good), REPLY, 5) == (5, {"status": "done", "value": [1, 2]})
+    for at in range(len(good)):
+        damaged = bytearray(good)
+        damaged[at] ^= 0x40
+        with pytest.raises(CorruptReply):
+            read_frame(reader(bytes(damaged) + b"\0" * (1 << 20)), REPLY, 5)
+
+
+def test_a_frame_of_another_number_or_length_is_refused() -> None:
+    with pytest.raises(CorruptReply, match="number 4"):
+        read_frame(reader(frame(REPLY, 4, {})), REPLY, 5)
+    with pytest.raises(CorruptReply, match="the longest has"):
+        read_frame(reader(HEADER.pack(b"kvpf", 1, REPLY, 5, 2**31, 0)), REPLY, 5)
+
+
+def test_tensors_cross_with_their_strides_and_shared_storages() -> None:
+    storage = poison(3, "bf16", 64)
+    values = {
+        "a": TensorValue("bf16", storage, (3, 4), (8, 1), 5),
+        "b": TensorValue("bf16", storage, (2,), (1,), 60),
+        "n": 7,
+        "none": None,
+    }
+    shipment, arena = Shipment(), Arena()
+    described = shipment.add(values)
+    placed = shipment.send(arena)
+    found = unpack_values(described, placed, arena)
+    assert found["n"] == 7
+    assert found["none"] is None
+    assert found["a"].storage is found["b"].storage
+    assert (found["a"].array == values["a"].array).all()
+    arena.view(placed[0][0], 1)[0] ^= 1
+    with pytest.raises(CorruptReply, match="checksum"):
+        unpack_values(described, placed, arena)
+    with pytest.raises(CorruptReply, match="outside"):
+        arena.view(1 << 40, 1)
+
+
+def test_a_campaign_that_is_killed_leaves_no_worker_behind(hostile, tmp_path: Path) -> None:
+    hostile.do("loop")
+    script = tmp_path / "campaign.py"
+    script.write_text(
+        "import sys, pathlib\n"
+        "from kvproof.harness.targets.device import IsolatedDevice\n"
+        "from kvproof.harness.targets.revisions import open_target\n"
+        f"device = IsolatedDevice(open_target({str(hostile.profile)!r}, pathlib.Path('.')), 'interpret')\n"
+        "device.probe()\n"
+        "print(device.worker._process.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    campaign = subprocess.Popen(
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert campaign.stdout is not None
+        pid = int(campaign.stdout.readline())
+    finally:
+        campaign.kill()
+        campaign.wait(10)
+        campaign.stdin.close()
+        campaign.stdout.close()
+        hostile.do("nothing")
+    for _ in range(100):
+        if not alive(pid):
+            break
+        time.sleep(0.1)
+    assert not alive(pid)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
