@@ -12,6 +12,13 @@ RECORD_SCHEMA = 1
 """Version of the JSON form of a record (a run's results and its environment)."""
 
 
+FROM_LOCK = "from the lock file"
+ASKED = "asked of solvers"
+ALIKE = "repeats"
+"""Events of a proof: how many of its queries an earlier run had answered, how many were put to solvers, and how
+many this run had asked already."""
+
+
 @dataclass(frozen=True)
 class Result:
     """What one check found.
@@ -23,7 +30,7 @@ class Result:
         verdict: the verdict.
         seconds: wall time.
         cases: cases run; for a proof, the queries discharged.
-        events: how many cases showed each event.
+        events: how many cases showed each event; for a proof, where the answers to its queries came from.
         device: where it ran; empty for what needs no device.
         target: whose code.
         findings: faults met, shrunk.

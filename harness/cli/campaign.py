@@ -58,6 +58,10 @@ class Listener(Protocol):
         """A check begins, or a group of them."""
         ...
 
+    def doing(self, what: str) -> None:
+        """What is being done just now, told again and again."""
+        ...
+
     def finished(self, result: Result, checks: int) -> None:
         """There is a result, for the first time or a newer one; so many checks have one now."""
         ...
@@ -114,7 +118,7 @@ class Campaign:
     ) -> Iterator[Result]:
         if self.plan.proving:
             listener.starting("proving")
-            yield from engines.prove(self.plan.subjects, self.plan.systems, self.plan.proofs)
+            yield from engines.prove(self.plan.subjects, self.plan.systems, self.plan.proofs, listener.doing)
         yield from absent
         if tasks:
             listener.starting("fuzzing")

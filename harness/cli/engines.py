@@ -100,13 +100,16 @@ def planned_proofs(
 
 
 def prove(
-    subjects: Sequence[ModelConfig], systems: Sequence[str], choice: ProofChoice = EVERYTHING_ANEW
+    subjects: Sequence[ModelConfig],
+    systems: Sequence[str],
+    choice: ProofChoice = EVERYTHING_ANEW,
+    on_wait: Callable[[str], None] | None = None,
 ) -> Iterator[Result]:
     """Prove every statement of each system for its subjects. What is missing or breaks becomes a verdict."""
     seen: set[tuple[str, str]] = set()
     begun = time.monotonic()
     try:
-        for result in run_proofs(proof_subjects(systems, subjects), choice):
+        for result in run_proofs(proof_subjects(systems, subjects), choice, on_wait):
             seen.add((result.subject, result.property_name))
             yield result
     except Exception as error:

@@ -1,10 +1,12 @@
-"""Progress of a run: a bar where a terminal can show one, nothing elsewhere."""
+"""Progress of a run: a bar where a terminal can show one; elsewhere a line now and then while nothing ends."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -13,11 +15,29 @@ from kvproof.harness.cli.terminal import progress_console
 from kvproof.reports.result import Result
 from kvproof.reports.verdict import Status
 
+SILENCE_SECONDS = 30.0
+"""Without a terminal, a run that has had no result for so long says what it is doing."""
 
-class _Silent:
-    def planned(self, checks: int) -> None: ...
+
+class _Lines:
+    """Says on stderr what a run is doing while it has no result."""
+
+    def __init__(self) -> None:
+        self._checks = self._done = 0
+        self._last = monotonic()
+
+    def planned(self, checks: int) -> None:
+        self._checks = checks
+
     def starting(self, what: str) -> None: ...
-    def finished(self, result: Result, checks: int) -> None: ...
+
+    def doing(self, what: str) -> None:
+        if what and monotonic() - self._last >= SILENCE_SECONDS:
+            self._last = monotonic()
+            print(f"kvproof: {self._done} of {self._checks} checks done; {what}", file=sys.stderr, flush=True)
+
+    def finished(self, result: Result, checks: int) -> None:  # noqa: ARG002  (a listener's)
+        self._done, self._last = checks, monotonic()
 
 
 class _Bar:
@@ -32,6 +52,9 @@ class _Bar:
     def starting(self, what: str) -> None:
         self._progress.update(self._task, description=what)
 
+    def doing(self, what: str) -> None:
+        self._progress.update(self._task, description=what or "proving")
+
     def finished(self, result: Result, checks: int) -> None:
         key = (result.engine, result.subject, result.property_name, result.device)
         self._statuses[key] = result.verdict.status
@@ -42,10 +65,10 @@ class _Bar:
 
 @contextmanager
 def progress() -> Iterator[Listener]:
-    """A listener that shows how far a run is, on stderr and only if that is a terminal."""
+    """A listener that shows how far a run is, on stderr."""
     console = progress_console()
     if not console.is_terminal:
-        yield _Silent()
+        yield _Lines()
         return
     columns = (
         TextColumn("{task.description}", markup=False),

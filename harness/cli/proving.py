@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,12 +76,15 @@ def theorem_pairs() -> list[tuple[str, str]]:
     return [(subject.name, name) for subject in theorem_subjects() for name in subject.statements or ()]
 
 
-def run_proofs(subjects: Sequence[Any], choice: ProofChoice) -> Iterator[Result]:
+def run_proofs(
+    subjects: Sequence[Any], choice: ProofChoice, on_wait: Callable[[str], None] | None = None
+) -> Iterator[Result]:
     """Prove every statement of each subject's system, or check the lock file.
 
     Args:
         subjects: :class:`~kvproof.harness.prove.subject.Subject` each.
         choice: how.
+        on_wait: told again and again what is being asked.
     """
     from kvproof.harness.prove.campaign import pairs_of
     from kvproof.harness.prove.certificates import Lock, save_lock
@@ -103,7 +106,7 @@ def run_proofs(subjects: Sequence[Any], choice: ProofChoice) -> Iterator[Result]
         return
     done: list[Proved] = []
     try:
-        for proved in prove_locked(pairs, lock, setting):
+        for proved in prove_locked(pairs, lock, setting, on_wait):
             done.append(proved)
             yield proved.result
     finally:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from kvproof.harness.cli.tables import STYLES, is_proof, label, print_tables
 from kvproof.reports.finding import Finding, canonical_json
 from kvproof.reports.record import Record
-from kvproof.reports.result import Result
+from kvproof.reports.result import ALIKE, ASKED, FROM_LOCK, Result
 from kvproof.reports.verdict import Status
 
 _REASON_LENGTH = 240
@@ -66,9 +66,17 @@ def _print_counts(record: Record, console: Console) -> None:
         if results:
             counts = Counter(result.verdict.status for result in results)
             each = ", ".join(f"[{STYLES[status]}]{counts[status]} {status}[/]" for status in Status)
-            what = "queries" if name == "proofs" else "cases"
             cases, seconds = sum(r.cases for r in results), sum(r.seconds for r in results)
+            what = "cases" if name == "fuzzing" else f"queries ({_origins(results)})"
             console.print(f"{name + ':':9}{each}; {cases:,} {what} in {seconds:.1f} s")
+
+
+def _origins(results: Iterable[Result]) -> str:
+    """Where the answers to the queries of proofs came from: if the lock file had them all, none are asked."""
+    counts = Counter(dict.fromkeys((FROM_LOCK, ASKED, ALIKE), 0))
+    for result in results:
+        counts.update({name: result.events.get(name, 0) for name in counts})
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
 def _print_reasons(results: Iterable[Result], console: Console) -> None:

@@ -30,6 +30,8 @@ def _device(name: str) -> Device:
         return cast("Device", getattr(importlib.import_module(module), factory)(*arguments))
     except ModuleNotFoundError as error:
         return MissingDevice(name, f"needs {error.name}, which is not installed")
+    except ImportError as error:
+        return MissingDevice(name, f"needs {error.name or 'a package'}, which is broken: {error}")
 
 
 def all_devices() -> list[Device]:

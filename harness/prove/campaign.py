@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kvproof.harness.prove.discharge import Solvers
@@ -105,5 +106,6 @@ def result_of(proof: StatementProof) -> Result:
         verdict=combine(proof.problems) if proof.problems else passed,
         seconds=proof.seconds,
         cases=len(proof.steps),
+        events=Counter(step.origin for step in proof.steps),
         findings=tuple(proof.findings),
     )

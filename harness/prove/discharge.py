@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import monotonic
 
 from kvproof.harness.prove.certificates import Certificate
 from kvproof.harness.solve.backends import Backend
@@ -12,6 +14,7 @@ from kvproof.harness.solve.query import Answer, Budget, Outcome, Query
 from kvproof.harness.solve.smtlib import Script, script
 from kvproof.harness.solve.term import Term, and_, evaluate, free_variables, substitute
 from kvproof.harness.symbolic import Obligation
+from kvproof.reports.result import ALIKE, FROM_LOCK
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,11 @@ class Reply:
     key: str
 
     @property
+    def decided(self) -> bool:
+        """No solver has left it open."""
+        return all(answer.outcome is not Outcome.UNKNOWN for answer in self.answers)
+
+    @property
     def proved(self) -> bool:
         """Every solver says that the goal follows."""
         return all(answer.outcome is Outcome.UNSAT for answer in self.answers)
@@ -112,7 +120,9 @@ class Solvers:
         budget: what one query may cost each of them.
         shuffle: seed of the order of assertions; None keeps the query's own.
         certificates: proofs of earlier runs, by hash of the text. They have to be of the same solvers' versions.
+        shared: proofs that other processes have made in this run, likewise.
         frozen: nothing is asked; what has no certificate is unknown.
+        on_question: told what is about to be asked of whom.
         asked: queries put to a solver.
         reused: queries answered from memory, since another obligation had the same text.
         fresh: certificates used or made in this run.
@@ -121,8 +131,10 @@ class Solvers:
     backends: Sequence[Backend]
     budget: Budget = field(default_factory=Budget)
     shuffle: int | None = None
-    certificates: Mapping[str, Certificate] = field(default_factory=dict[str, Certificate])
+    certificates: dict[str, Certificate] = field(default_factory=dict[str, Certificate])
+    shared: dict[str, Certificate] = field(default_factory=dict[str, Certificate])
     frozen: bool = False
+    on_question: Callable[[str], None] | None = None
     fresh: dict[str, Certificate] = field(default_factory=dict[str, Certificate])
     asked: int = 0
     reused: int = 0
@@ -130,7 +142,25 @@ class Solvers:
     _answers: dict[tuple[str, str], tuple[Answer, tuple[str, ...]]] = field(
         default_factory=dict[tuple[str, str], tuple[Answer, tuple[str, ...]]]
     )
-    _cores: dict[str, tuple[int, ...] | None] = field(default_factory=dict[str, "tuple[int, ...] | None"])
+    _cores: dict[tuple[str, str], tuple[Answer, tuple[int, ...]]] = field(
+        default_factory=dict[tuple[str, str], tuple[Answer, tuple[int, ...]]]
+    )
+
+    _about: str = ""
+    _seconds: float = math.inf
+    _until: float = math.inf
+
+    def begin(self, about: str, seconds: float = math.inf) -> None:
+        """What is asked from now on belongs together, and may take so many seconds; after that all is unknown."""
+        self._about, self._seconds, self._until = about, seconds, monotonic() + seconds
+        if self.on_question:
+            self.on_question(f"working on {about}")
+        # What was unknown for want of time is no answer to the next one.
+        self._replies = {query: reply for query, reply in self._replies.items() if reply.decided}
+
+    def origin(self, key: str) -> str:
+        """Where the answers to a text came from for which nothing was asked now."""
+        return FROM_LOCK if key in self.certificates else ALIKE
 
     def prove(self, query: Query, samples: Samples = ()) -> Reply:
         """Each solver's answer to a question that is expected to be a proof.
@@ -160,10 +190,7 @@ class Solvers:
                 return Reply(stage, known, key)
             if self.frozen:
                 continue
-            small = self._reduced(stage, key, first)
-            if small is None:
-                continue
-            answer = self._solve(small, first)
+            answer, small = self._refute(stage, key, first)
             if answer.outcome is Outcome.UNSAT:
                 reply = Reply(small, (answer, *(self._confirm(small, stage, other) for other in others)), key)
                 if reply.proved:
@@ -179,21 +206,29 @@ class Solvers:
 
     def _certified(self, key: str) -> tuple[Answer, ...] | None:
         """The answers that a certificate stands for, if there is one of all solvers."""
-        known = self.certificates.get(key)
+        known = self.certificates.get(key) or self.shared.get(key)
         if known is None or any(backend.name not in known.resources for backend in self.backends):
             return None
         self.fresh[key] = known
         return tuple(Answer(Outcome.UNSAT, b.name, resources=known.resources[b.name]) for b in self.backends)
 
-    def _reduced(self, stage: Script, key: str, backend: Backend) -> Script | None:
-        """The stage's unsatisfiable core; None if the solver finds none; the stage if it cannot look for one."""
+    def _refute(self, stage: Script, key: str, backend: Backend) -> tuple[Answer, Script]:
+        """The first solver's answer to a stage, and the part of it that the answer rests on if it is unsat."""
         find = getattr(backend, "core", None)
         if find is None:
-            return stage
-        if key not in self._cores:
-            self._cores[key] = find(stage, self.budget)
-        core = self._cores[key]
-        return None if core is None else stage.subset(core)
+            return self._solve(stage, backend), stage
+        known = self._cores.get((backend.name, key))
+        if known is None:
+            budget = self._budget_left(backend)
+            if isinstance(budget, Answer):
+                return budget, stage
+            known = find(stage, budget)
+            if known[0].outcome is not Outcome.UNKNOWN:
+                self._cores[backend.name, key] = known
+        else:
+            self.reused += 1
+        answer, places = known
+        return answer, stage.subset(places) if answer.outcome is Outcome.UNSAT else stage
 
     def _confirm(self, small: Script, stage: Script, backend: Backend) -> Answer:
         """Another solver's answer to what the first one has proved: the core, or if it cannot, all of it.
@@ -229,24 +264,40 @@ class Solvers:
             # Equal texts number their variables alike, but this query's variables have names of their own.
             model = {new: answer.model[old] for old, new in zip(asked, names, strict=True) if old in answer.model}
             return replace(answer, model=model)
-        self.asked += 1
-        answer = backend.solve(text, self.budget)
-        self._answers[key] = answer, names
+        budget = self._budget_left(backend)
+        if isinstance(budget, Answer):
+            return budget
+        answer = backend.solve(text, budget)
+        if answer.outcome is not Outcome.UNKNOWN:
+            self._answers[key] = answer, names
         return answer
+
+    def _budget_left(self, backend: Backend) -> Budget | Answer:
+        """The budget of the next question, which is about to be asked; an answer to it if no time is left."""
+        left = self._until - monotonic()
+        if left <= 0:
+            reason = f"the {self._seconds:g} s that all questions of {self._about} may take are used up"
+            return Answer(Outcome.UNKNOWN, backend.name, reason=reason)
+        self.asked += 1
+        if self.on_question:
+            self.on_question(f"asking {backend.name} about {self._about}")
+        return self.budget if left >= self.budget.seconds else replace(self.budget, seconds=left)
 
 
 def stages(query: Query, shuffle: int | None = None) -> Iterator[Script]:
     """Texts that say ever more of a question, each of which proves it if it is unsatisfiable."""
     part = connected(query)
+    if any(term.has_product for term in (*part.premises, part.goal)):
+        # With products every premise costs; often those that speak of the goal's own variables do. Where they are
+        # most of all, trying them first costs more than it saves.
+        few = own(part)
+        if 2 * len(few.premises) <= len(part.premises):
+            yield script(few, opaque=True, shuffle=shuffle)
     text = script(part, opaque=True, shuffle=shuffle)
+    yield text
     if text.opaque:
-        # With products every premise costs; mostly those that speak of the goal's own variables do.
-        yield script(own(part), opaque=True, shuffle=shuffle)
-        yield text
         yield script(part, opaque=True, sums=True, shuffle=shuffle)
         yield script(part, shuffle=shuffle)
-    else:
-        yield text
 
 
 def connected(query: Query) -> Query:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import os
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,15 @@ from kvproof.harness.prove.campaign import named, result_of
 from kvproof.harness.prove.certificates import Certificate, Lock, ProofRecord, load_lock, save_lock
 from kvproof.harness.prove.discharge import Solvers
 from kvproof.harness.prove.fingerprint import fingerprint
+from kvproof.harness.prove.pool import Lost, News, Pool, Say, Task, Work
 from kvproof.harness.prove.statement_proof import StatementProof, prove_statement
 from kvproof.harness.prove.subject import Subject
 from kvproof.harness.prove.systems import described_subject
 from kvproof.harness.solve.backends import backend
 from kvproof.harness.solve.query import Budget
 from kvproof.properties.statement import Statement
-from kvproof.reports.result import Result
+from kvproof.reports.finding import canonical_json
+from kvproof.reports.result import FROM_LOCK, Result
 from kvproof.reports.verdict import Status, Verdict
 
 Pair = tuple[Subject, Statement]
@@ -53,14 +55,19 @@ class Setting:
     Attributes:
         solvers: names; the first one finds counterexamples and cores.
         budget: of one query.
-        jobs: worker processes; 1 proves in this one.
+        statement_seconds: what all queries of one statement on one subject may take together.
+        jobs: worker processes, which are watched; 0 proves in this process, where the budgets have to do.
+        patience: seconds after which a worker that is still at the same question counts as stuck; more than the
+            budget of one.
         everything: ask again what the lock file has.
         shuffle: seed of the order of assertions.
     """
 
     solvers: tuple[str, ...] = ("z3", "cvc5")
     budget: Budget = field(default_factory=Budget)
-    jobs: int = 1
+    statement_seconds: float = 120.0
+    jobs: int = 0
+    patience: float = 60.0
     everything: bool = False
     shuffle: int | None = None
 
@@ -79,13 +86,19 @@ def default_jobs() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def prove_locked(pairs: Sequence[Pair], lock: Lock, setting: Setting) -> Iterator[Proved]:
+def prove_locked(
+    pairs: Sequence[Pair], lock: Lock, setting: Setting, on_wait: Say | None = None
+) -> Iterator[Proved]:
     """Prove what the lock file does not have as proved.
 
     Args:
         pairs: subjects with statements, each subject's together.
         lock: what has been proved so far. It is not changed; :func:`updated` makes the new one.
         setting: how.
+        on_wait: told again and again what is being asked.
+
+    Yields:
+        What became of each pair, in the order in which they end.
 
     Raises:
         SolverAbsentError: a solver is not installed.
@@ -100,25 +113,41 @@ def prove_locked(pairs: Sequence[Pair], lock: Lock, setting: Setting) -> Iterato
             yield _unchanged(subject, statement, record)
         else:
             waiting.append((subject, statement))
-    chunks = [list(group) for _, group in groupby(waiting, key=lambda pair: id(pair[0]))]
-    if setting.jobs <= 1 or len(chunks) <= 1:
-        solvers = _open(setting, known.certificates)
-        for subject, statement in waiting:
-            yield prove_pair(subject, statement, solvers, inputs_of(subject, statement, versions, setting))
+    if setting.jobs and waiting:
+        yield from _prove_in_workers(waiting, Lock(dict(versions), dict(known.certificates)), setting, on_wait)
         return
-    work = [
-        (chunk[0][0].system, dict(chunk[0][0].describe), [statement.name for _, statement in chunk])
-        for chunk in chunks
+    solvers = _open(setting, known.certificates, on_wait)
+    for subject, statement in waiting:
+        solvers.begin(f"{statement.name} of {subject.name}", setting.statement_seconds)
+        yield prove_pair(subject, statement, solvers, inputs_of(subject, statement, versions, setting))
+
+
+def _prove_in_workers(
+    pairs: Sequence[Pair], known: Lock, setting: Setting, on_wait: Say | None
+) -> Iterator[Proved]:
+    # Those with more free sizes take longer: begun first, so that no core idles at the end.
+    ordered = sorted(pairs, key=lambda pair: -len(pair[0].sizes))
+    tasks = [
+        Task(place, f"{s.system}: {canonical_json(s.describe)}", (s.system, dict(s.describe), statement.name))
+        for place, (s, statement) in enumerate(ordered)
     ]
-    context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="kvproof-") as folder:
-        # As a file: a worker that dies before it reads its arguments would leave us writing to a full pipe.
         certificates = Path(folder) / "certificates"
-        save_lock(certificates, Lock(dict(versions), dict(known.certificates)))
-        workers = min(setting.jobs, len(chunks))
-        with ProcessPoolExecutor(workers, context, _start_worker, (setting, certificates)) as pool:
-            for proved in pool.map(_prove_chunk, work):
-                yield from proved
+        save_lock(certificates, known)
+        pool = Pool(
+            _start_worker, (setting, certificates), setting.jobs, patience=setting.patience, on_wait=on_wait
+        )
+        for task, answer in pool.run(tasks):
+            subject, statement = ordered[task.place]
+            inputs = inputs_of(subject, statement, known.solvers, setting)
+            yield _undecided(subject, statement, answer.reason, inputs) if isinstance(answer, Lost) else answer
+
+
+def _undecided(subject: Subject, statement: Statement, reason: str, inputs: str) -> Proved:
+    """What is left of a proof that was lost."""
+    verdict = Verdict(Status.UNKNOWN, reason)
+    result = Result(subject.name, statement.name, "prove", verdict, 0.0)
+    return Proved(result, ProofRecord(inputs, verdict.status.value, (), 0, ()), {}, 0)
 
 
 def inputs_of(subject: Subject, statement: Statement, versions: Mapping[str, str], setting: Setting) -> str:
@@ -128,7 +157,8 @@ def inputs_of(subject: Subject, statement: Statement, versions: Mapping[str, str
 
 def _unchanged(subject: Subject, statement: Statement, record: ProofRecord) -> Proved:
     verdict = Verdict(Status.PASS, assumptions=record.assumptions)
-    result = Result(subject.name, statement.name, "prove", verdict, 0.0, cases=record.queries)
+    events = {FROM_LOCK: record.queries}
+    result = Result(subject.name, statement.name, "prove", verdict, 0.0, cases=record.queries, events=events)
     return Proved(result, record, {}, 0)
 
 
@@ -143,7 +173,7 @@ def prove_pair(subject: Subject, statement: Statement, solvers: Solvers, inputs:
     lines = obligation_lines(proof)
     status = result.verdict.status.value
     record = ProofRecord(inputs, status, result.verdict.assumptions, len(proof.steps), lines)
-    keys = {step.key for step in proof.steps}
+    keys = {step.proved for step in proof.steps}
     used = {key: certificate for key, certificate in solvers.fresh.items() if key in keys}
     return Proved(result, record, used, solvers.asked - asked)
 
@@ -189,7 +219,8 @@ def stale(pairs: Sequence[Pair], lock: Lock, setting: Setting) -> Iterator[Resul
         else:
             verdict = _compared(prove_statement(subject, statement, frozen), record)
         cases = record.queries if record else 0
-        yield Result(subject.name, statement.name, "prove", verdict, time.perf_counter() - begun, cases=cases)
+        events, seconds = {FROM_LOCK: cases}, time.perf_counter() - begun
+        yield Result(subject.name, statement.name, "prove", verdict, seconds, cases=cases, events=events)
 
 
 def _compared(proof: StatementProof, record: ProofRecord) -> Verdict:
@@ -199,26 +230,50 @@ def _compared(proof: StatementProof, record: ProofRecord) -> Verdict:
     return Verdict(Status.FAIL, "the lock file is stale: its obligations have changed; run kvproof prove")
 
 
-def _open(setting: Setting, certificates: Mapping[str, Certificate]) -> Solvers:
+def _open(setting: Setting, certificates: Mapping[str, Certificate], on_question: Say | None = None) -> Solvers:
     backends = [backend(name) for name in setting.solvers]
-    return Solvers(backends, setting.budget, shuffle=setting.shuffle, certificates=certificates)
+    return Solvers(
+        backends,
+        setting.budget,
+        shuffle=setting.shuffle,
+        certificates=dict(certificates),
+        on_question=on_question,
+    )
 
 
-_worker: tuple[Setting, Solvers] | None = None
-
-
-def _start_worker(setting: Setting, certificates: Path) -> None:
-    global _worker  # noqa: PLW0603  (a process of its own)
-    _worker = setting, _open(setting, load_lock(certificates).certificates)
-
-
-def _prove_chunk(work: tuple[str, dict[str, Any], list[str]]) -> list[Proved]:
-    assert _worker is not None
-    setting, solvers = _worker
-    system, description, names = work
-    subject = described_subject(description, system)
+def _start_worker(told: tuple[Setting, Path], say: Say) -> Work:
+    """The work function of a prover process: one statement on one subject at a time."""
+    setting, path = told
+    say("reading the certificates")
+    solvers = _open(setting, load_lock(path).certificates, say)
     versions = setting.versions()
-    return [
-        prove_pair(subject, named(name), solvers, inputs_of(subject, named(name), versions, setting))
-        for name in names
-    ]
+
+    def work(argument: tuple[str, dict[str, Any], str], news: News) -> tuple[Any, Mapping[str, Any]]:
+        system, description, name = argument
+        solvers.shared.update(news)
+        try:
+            subject, statement = _subject(system, canonical_json(description)), named(name)
+            solvers.begin(f"{name} of {subject.name}", setting.statement_seconds)
+            proved = prove_pair(subject, statement, solvers, inputs_of(subject, statement, versions, setting))
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever it is, it costs this statement alone
+            if os.environ.get("KVPROOF_DEBUG"):
+                traceback.print_exception(error)
+            return Lost(_broken(error)), {}
+        return proved, proved.certificates
+
+    return work
+
+
+@lru_cache(maxsize=8)
+def _subject(system: str, description: str) -> Subject:
+    """The subject of a description; the same object each time, since its symbolic form is kept by it."""
+    return described_subject(json.loads(description), system)
+
+
+def _broken(error: Exception) -> str:
+    """An unforeseen error as a reason: what and where."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    text = " ".join(str(error).split())[:200]
+    return f"the prover broke: {type(error).__name__}: {text} ({Path(place.filename).name}, line {place.lineno})"

@@ -13,10 +13,11 @@ from kvproof.harness.prove.replay import Replayed, case_of, replay_case
 from kvproof.harness.prove.shrink import least_model
 from kvproof.harness.prove.subject import Subject
 from kvproof.harness.solve.query import Answer, Outcome, Query
-from kvproof.harness.solve.smtlib import Script, script
+from kvproof.harness.solve.smtlib import script
 from kvproof.harness.symbolic import UnsupportedError
 from kvproof.properties.statement import Statement
 from kvproof.reports.finding import Finding
+from kvproof.reports.result import ASKED
 from kvproof.reports.verdict import Status, Verdict
 
 
@@ -28,17 +29,24 @@ class Step:
         path: the path's picks, as text.
         kind: "require", "lemma", "claim", "vacuity" or "twin".
         name: what it shows.
-        text: what was asked.
+        query: what was asked.
         answers: each solver's answer.
-        key: hash of the normalised SMT-LIB text of the question.
+        origin: where the answers came from: FROM_LOCK, ASKED or ALIKE.
+        proved: hash of the normalised SMT-LIB text that proves it; "" if it was not to be proved.
     """
 
     path: str
     kind: str
     name: str
-    text: Script
+    query: Query
     answers: tuple[Answer, ...]
-    key: str
+    origin: str
+    proved: str = ""
+
+    @property
+    def key(self) -> str:
+        """Hash of the normalised SMT-LIB text of the question."""
+        return self.proved or text_hash(script(self.query).text)
 
 
 @dataclass
@@ -96,12 +104,14 @@ class _Run:
     proved: dict[tuple[int, ...], Path] = field(default_factory=dict[tuple[int, ...], Path])
     queries: set[Query] = field(default_factory=set[Query])
     applies: bool = False
+    _asked: int = 0
 
     def _problem(self, status: Status, reason: str) -> None:
         self.proof.problems.append(Verdict(status, reason))
 
-    def _step(self, path: Path, kind: str, name: str, text: Script, *answers: Answer, key: str = "") -> None:
-        self.proof.steps.append(Step(path.label, kind, name, text, answers, key or text_hash(text.text)))
+    def _step(self, path: Path, kind: str, name: str, query: Query, *answers: Answer, key: str = "") -> None:
+        origin = ASKED if self.solvers.asked > self._asked else self.solvers.origin(key)
+        self.proof.steps.append(Step(path.label, kind, name, query, answers, origin, key))
 
     def nothing(self) -> Verdict:
         """What it means that no path was left to prove."""
@@ -121,9 +131,10 @@ class _Run:
             self.proof.folded += not path.obligations
 
     def _group(self, path: Path, group: Group) -> bool:
+        self._asked = self.solvers.asked
         reply = self.solvers.prove(group.query, self.proof.subject.samples)
         answers = reply.answers
-        self._step(path, group.kind, group.name, reply.script, *answers, key=reply.key)
+        self._step(path, group.kind, group.name, group.query, *answers, key=reply.key)
         where = f"{group.name}" + (f" ({path.label})" if path.label else "")
         outcomes = {a.outcome for a in answers}
         if reply.proved:
@@ -196,9 +207,10 @@ class _Run:
         for group in grouped(twin.obligations):
             if group.query in self.queries:
                 continue
+            self._asked = self.solvers.asked
             answer = self.solvers.counterexample(group.query, samples=self.proof.subject.samples)
             if answer.outcome is Outcome.SAT:
-                self._step(twin, "twin", group.name, script(group.query), answer)
+                self._step(twin, "twin", group.name, group.query, answer)
                 return (group.query, answer) if self._replays(twin, answer, Replayed.FAILS, slip=1) else None
         return None
 
@@ -208,8 +220,9 @@ class _Run:
             answer = known[1]
         else:
             query = Query(path.premises)
+            self._asked = self.solvers.asked
             answer = self.solvers.counterexample(query, samples=self.proof.subject.samples)
-            self._step(path, "vacuity", "premises", script(query), answer)
+            self._step(path, "vacuity", "premises", query, answer)
         if answer.outcome is Outcome.UNSAT:
             self.proof.vacuous[path.label] = "the premises contradict each other"
             return False

@@ -64,8 +64,9 @@ class Printer:
 
     def print_all(self, roots: Sequence[Term]) -> None:
         """Print the terms and all their parts."""
-        uses = Counter(arg for term in walk(*roots) for arg in term.args)
-        for term in walk(*roots):
+        terms = list(walk(*roots))
+        uses = Counter(arg for term in terms for arg in term.args)
+        for term in terms:
             if term in self.text:
                 continue
             text = self._one(term)

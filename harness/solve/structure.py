@@ -22,9 +22,10 @@ class Term:
         sort: ``INT`` or ``BOOL``.
         key: text that depends on the term's structure alone; orders commutative arguments.
         range: least and greatest value that the term's shape alone allows; None where it allows any.
+        has_product: a product of variables is part of it, or a quotient by one, which is printed as a product.
     """
 
-    __slots__ = ("args", "key", "negation", "op", "payload", "range", "sort", "variables")
+    __slots__ = ("args", "has_product", "key", "negation", "op", "payload", "range", "sort", "variables")
 
     op: str
     args: tuple[Term, ...]
@@ -32,6 +33,7 @@ class Term:
     sort: str
     key: str
     range: tuple[int | None, int | None]
+    has_product: bool
     # Filled in when first asked for.
     negation: Term | None
     variables: tuple[Term, ...] | None
@@ -59,6 +61,9 @@ def make(op: str, args: tuple[Term, ...], payload: Any, sort: str) -> Term:
     term.op, term.args, term.payload, term.sort = op, args, payload, sort
     term.negation = term.variables = None
     term.range = _range(term)
+    term.has_product = (
+        op == "mul" or (op in {"div", "mod"} and not args[1].is_const) or any(arg.has_product for arg in args)
+    )
     if op == "var":
         term.key = payload
     else:

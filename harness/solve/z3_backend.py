@@ -41,24 +41,36 @@ class Z3Backend:
             answer = self._attempt(self._z3.Solver(ctx=self._context), script, left)
         return replace(answer, seconds=time.perf_counter() - start)
 
-    def core(self, script: Script, budget: Budget) -> tuple[int, ...] | None:
-        """Places of some assertions that cannot hold together, if z3 finds that all of them cannot."""
+    def core(self, script: Script, budget: Budget) -> tuple[Answer, tuple[int, ...]]:
+        """Answer a query that is expected to be unsat, and if it is, name assertions that cannot hold together.
+
+        Returns:
+            The answer, without a model, and the places of the assertions that it rests on; all of them if it
+            is not unsat.
+        """
         z3 = self._z3
+        start = time.perf_counter()
         solver = z3.SimpleSolver(ctx=self._context)
         self._limit(solver, budget)
+        places = tuple(range(len(script.assertions)))
         try:
             solver.from_string(script.labelled())
-            if solver.check() != z3.unsat:
-                return None
-            return tuple(sorted(int(name.decl().name()[2:]) for name in solver.unsat_core()))
-        except z3.Z3Exception:
-            return None
-        finally:
-            self._resources(solver)
+            outcome = Outcome(str(solver.check()))
+            if outcome is Outcome.UNSAT:
+                places = tuple(sorted(int(name.decl().name()[2:]) for name in solver.unsat_core()))
+        except z3.Z3Exception as error:
+            return Answer(Outcome.UNKNOWN, self.name, reason=f"z3: {error}"), places
+        reason = f"{solver.reason_unknown()}: {self._limits(budget)}" if outcome is Outcome.UNKNOWN else ""
+        resources, seconds = self._resources(solver), time.perf_counter() - start
+        return Answer(outcome, self.name, {}, reason, seconds, resources), places
 
     def _limit(self, solver: Any, budget: Budget) -> None:
         milliseconds = max(1, int(budget.seconds * 1000))
         solver.set("rlimit", budget.resources, "timeout", milliseconds, "random_seed", budget.seed)
+
+    @staticmethod
+    def _limits(budget: Budget) -> str:
+        return f"budget of {budget.resources} resource units or {budget.seconds:g} s"
 
     def _attempt(self, solver: Any, script: Script, budget: Budget) -> Answer:
         self._limit(solver, budget)
@@ -70,8 +82,7 @@ class Z3Backend:
         model = self._model(solver.model(), script) if outcome is Outcome.SAT else {}
         reason = ""
         if outcome is Outcome.UNKNOWN:
-            limits = f"budget of {budget.resources} resource units or {budget.seconds:g} s"
-            reason = f"{solver.reason_unknown()}: {limits}"
+            reason = f"{solver.reason_unknown()}: {self._limits(budget)}"
         return Answer(outcome, self.name, model, reason, resources=self._resources(solver))
 
     def _resources(self, solver: Any) -> int:
@@ -87,12 +98,10 @@ class Z3Backend:
 
     def _model(self, model: Any, script: Script) -> Mapping[str, Value]:
         z3 = self._z3
-        by_name = {decl.name(): decl for decl in model.decls()}
         values: dict[str, Value] = {}
         for symbol, name, sort in script.symbols:
-            if symbol in by_name:
-                value = model[by_name[symbol]]
-                values[name] = value.as_long() if sort == "Int" else z3.is_true(value)
-            else:  # any value does
-                values[name] = 0 if sort == "Int" else False
+            make = z3.Int if sort == "Int" else z3.Bool
+            # Completed: what the answer leaves open may be anything, and is 0 or false.
+            value = model.eval(make(symbol, self._context), model_completion=True)
+            values[name] = value.as_long() if sort == "Int" else z3.is_true(value)
         return values

@@ -33,6 +33,14 @@ PLANES: Mapping[str, tuple[Plane, ...]] = {
     "bf16": (Plane("kv", HEAD_DIM * 2),),
 }
 
+MAX_SIZE = 2**31
+"""A window, a block or a selection of so many entries or more is refused: kernels index rows in 32 bits."""
+
+MAX_FILE_BYTES = 2**26
+"""A configuration file is some kilobytes; what is longer than this is none."""
+
+MAX_DIGITS = 40
+
 DSPARK_DRAFT_LAYERS = 3
 DRAFTS = ("none", "mtp", "dspark")
 
@@ -205,36 +213,31 @@ def config_from_hf(
     Raises:
         LayoutError: the file cannot be read as a model, naming the key and what is allowed.
     """
-    if path.exists() and not path.is_file():
-        raise LayoutError(f"config {str(path)!r} is not a file")
-    try:
-        loaded: object = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise LayoutError(f"config {str(path)!r} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise LayoutError(f"config {str(path)!r} is not JSON: {error}") from error
-    if not isinstance(loaded, dict):
-        raise LayoutError(f"config {str(path)!r} must hold a JSON object, got {type(loaded).__name__}")
-    data = cast("dict[str, Any]", loaded)
+    data = _read_object(path)
 
-    def integer(key: str, default: int | None, at_least: int) -> int:
+    def integer(key: str, default: int | None, at_least: int, below: int = MAX_SIZE) -> int:
         value = data.get(key, default)
+        if key in data and value is None:
+            left_out = "" if default is None else f", or leave it out, which means {default}"
+            raise LayoutError(
+                f"{key} in {str(path)!r} is null; allowed: an integer from {at_least} to {below - 1}{left_out}"
+            )
         if value is None:
-            raise LayoutError(f"config {str(path)!r} lacks {key!r}")
-        return as_index(f"{key} in {str(path)!r}", value, at_least=at_least)
+            raise LayoutError(f"config {str(path)!r} lacks {key!r}, an integer from {at_least} to {below - 1}")
+        return as_index(f"{key} in {str(path)!r}", value, at_least=at_least, below=below)
 
-    layers = integer("num_hidden_layers", None, 1)
-    nextn = integer("num_nextn_predict_layers", 0, 0)
+    layers = integer("num_hidden_layers", None, 1, MAX_LAYERS + 1)
+    nextn = integer("num_nextn_predict_layers", 0, 0, MAX_LAYERS)
     listed = data.get("compress_ratios")
     if not isinstance(listed, list):
-        raise LayoutError(f"compress_ratios in {str(path)!r} must be a list of ratios, got {listed!r}")
+        raise LayoutError(f"compress_ratios in {str(path)!r} must be a list of ratios, got {_shown(listed)}")
     ratios = cast("list[Any]", listed)
     if len(ratios) not in {layers, layers + nextn}:
         raise LayoutError(
             f"compress_ratios in {str(path)!r} has {len(ratios)} entries; allowed: num_hidden_layers ({layers}) "
             f"or that plus num_nextn_predict_layers ({layers + nextn})"
         )
-    draft_tokens = as_index("draft_tokens", draft_tokens, at_least=0)
+    draft_tokens = as_index("draft_tokens", draft_tokens, at_least=0, below=MAX_SIZE)
     if draft is None:
         draft = "mtp" if draft_tokens else "none"
     draft_layers = {"none": 0, "mtp": nextn, "dspark": DSPARK_DRAFT_LAYERS}.get(draft, 0)
@@ -243,18 +246,61 @@ def config_from_hf(
             f"draft_tokens is {draft_tokens}, but num_nextn_predict_layers in {str(path)!r} is 0; "
             "pass draft 'dspark' for a model with draft layers of its own, or no draft tokens"
         )
-    config = ModelConfig(
-        name=path.stem if path.stem != "config" else (path.resolve().parent.name or "config"),
-        trunk_ratios=tuple(
-            as_index(f"compress_ratios[{i}] in {str(path)!r}", ratio) for i, ratio in enumerate(ratios[:layers])
-        ),
-        draft=draft,
-        draft_layers=draft_layers,
-        draft_tokens=draft_tokens,
-        sliding_window=integer("sliding_window", 128, 1),
-        block_size=as_index("block_size", block_size, at_least=1),
-        kv=kv,
-        index_topk=integer("index_topk", 512, 1),
+    trunk = tuple(
+        as_index(f"compress_ratios[{i}] in {str(path)!r}", ratio) for i, ratio in enumerate(ratios[:layers])
     )
-    config.geometry(0, 0)  # refuses unknown ratios and block sizes now, not at first use
+    sliding_window, index_topk = integer("sliding_window", 128, 1), integer("index_topk", 512, 1)
+    block_size = as_index("block_size", block_size, at_least=1, below=MAX_SIZE)
+    try:
+        config = ModelConfig(
+            name=path.stem if path.stem != "config" else (path.resolve().parent.name or "config"),
+            trunk_ratios=trunk,
+            draft=draft,
+            draft_layers=draft_layers,
+            draft_tokens=draft_tokens,
+            sliding_window=sliding_window,
+            block_size=block_size,
+            kv=kv,
+            index_topk=index_topk,
+        )
+        config.geometry(0, 0)  # refuses unknown ratios and block sizes now, not at first use
+    except LayoutError as error:
+        raise LayoutError(f"config {str(path)!r}: {error}") from error
     return config
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    """The object that a JSON file holds.
+
+    Raises:
+        LayoutError: it cannot be read, or holds something else.
+    """
+    if path.exists() and not path.is_file():
+        raise LayoutError(f"config {str(path)!r} is not a file")
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise LayoutError(f"has {path.stat().st_size} bytes; allowed: at most {MAX_FILE_BYTES}")
+        loaded: object = json.loads(path.read_text(encoding="utf-8"), parse_int=_parse_integer)
+    except OSError as error:
+        raise LayoutError(f"config {str(path)!r} cannot be read: {error.strerror}") from error
+    except LayoutError as error:
+        raise LayoutError(f"config {str(path)!r} {error}") from error
+    except RecursionError as error:
+        raise LayoutError(f"config {str(path)!r} is nested too deeply to be a model's configuration") from error
+    except ValueError as error:
+        raise LayoutError(f"config {str(path)!r} is not JSON: {error}") from error
+    if not isinstance(loaded, dict):
+        raise LayoutError(f"config {str(path)!r} must hold a JSON object, got {type(loaded).__name__}")
+    return cast("dict[str, Any]", loaded)
+
+
+def _parse_integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise LayoutError(f"holds an integer of {len(text)} digits; allowed: at most {MAX_DIGITS}")
+    return int(text)
+
+
+def _shown(value: object) -> str:
+    """A value for a message, not longer than a line."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]} ..."

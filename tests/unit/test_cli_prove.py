@@ -36,9 +36,13 @@ def test_prove_writes_a_lock_check_believes_it_and_a_damaged_one_is_rebuilt(tiny
     assert "has no proof of it" in " ".join(capsys.readouterr().out.split())
     assert main(prove) == 0
     first = load_lock(lock)
-    assert "z3" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "z3" in told
+    assert "queries (0 from the lock file," in " ".join(told.split())
     assert main([*prove, "--check"]) == 0
+    capsys.readouterr()
     assert main(prove) == 0
+    assert "from the lock file, 0 asked of solvers, 0 repeats)" in " ".join(capsys.readouterr().out.split())
     assert load_lock(lock) == first
     lock.write_text(lock.read_text()[:-100])
     capsys.readouterr()
@@ -151,14 +155,14 @@ def test_explain_shows_a_counterexample_with_both_addresses_a_picture_and_a_test
     test()
 
 
-ABSURD = 10**18
+ABSURD, MOST = 10**18, 2**31 - 1
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"sliding_window": ABSURD},
-        {"compress_ratios": [128, 4], "sliding_window": ABSURD, "index_topk": ABSURD},
+        {"sliding_window": MOST},
+        {"compress_ratios": [128, 4], "sliding_window": MOST, "index_topk": MOST},
     ],
 )
 @pytest.mark.smt
@@ -174,19 +178,47 @@ BAD_MODELS = {
     "a ratio that does not divide": ({}, ["--block-size", "100"], "not a multiple of ratio 128"),
     "no layers": ({"num_hidden_layers": 0, "compress_ratios": []}, [], "num_hidden_layers"),
     "an unknown ratio": ({"compress_ratios": [128, 5]}, [], "unknown V4 compress ratios [5]"),
-    "layers beyond counting": ({"num_hidden_layers": ABSURD}, [], "compress_ratios"),
+    "layers beyond counting": ({"num_hidden_layers": ABSURD}, [], f"from 1 to 65536, got {ABSURD}"),
     "draft layers beyond memory": (
         {"num_nextn_predict_layers": ABSURD},
         ["--draft-tokens", "1"],
-        "draft_layers",
+        "num_nextn_predict_layers in '{path}' must be an integer from 0 to 65535",
     ),
     "more layers than are looked at": (
         {"num_hidden_layers": 65537, "compress_ratios": [0] * 65537},
         [],
-        "65537 layers; allowed: at most 65536",
+        "num_hidden_layers in '{path}' must be an integer from 1 to 65536, got 65537",
     ),
     "a block beyond memory": ({}, ["--block-size", str(ABSURD)], "--block-size"),
     "a window that is no number": ({"sliding_window": "8"}, [], "sliding_window"),
+    "a window beyond 32 bits": (
+        {"sliding_window": ABSURD},
+        [],
+        f"sliding_window in '{{path}}' must be an integer from 1 to {MOST}, got {ABSURD}",
+    ),
+    "a selection beyond 32 bits": (
+        {"index_topk": ABSURD},
+        [],
+        "index_topk in '{path}' must be an integer from 1",
+    ),
+    "a selection of null": (
+        {"index_topk": None},
+        [],
+        "index_topk in '{path}' is null; allowed: an integer from 1",
+    ),
+    "layers of null": ({"num_hidden_layers": None}, [], "num_hidden_layers in '{path}' is null; allowed"),
+    "a truth value": ({"sliding_window": True}, [], "sliding_window in '{path}' must be an integer"),
+    "a fraction": ({"sliding_window": 8.5}, [], "got 8.5"),
+    "a list in the list": (
+        {"compress_ratios": [[128], 4]},
+        [],
+        "compress_ratios[0] in '{path}' must be an integer",
+    ),
+    "no layer in the row space": (
+        {"compress_ratios": [-1, -1]},
+        [],
+        "config '{path}': ratios and arena_rows leave a slot of 0 rows; at least one layer must be present",
+    ),
 }
 
 
@@ -195,7 +227,31 @@ def test_bad_models_are_refused_with_what_is_wrong(tiny, name, capsys):
     changes, options, words = BAD_MODELS[name]
     Path(tiny).write_text(json.dumps({**TINY, **changes}))
     assert main(["prove", "--config", tiny, *options]) == 2
-    assert words in capsys.readouterr().err
+    assert words.replace("{path}", tiny) in capsys.readouterr().err
+
+
+BAD_FILES = {
+    "nothing": (b"", "is not JSON"),
+    "half a file": (b'{"num_hidden_layers": 2, "compress', "is not JSON"),
+    "no text": (b"\xff\xfe\x00", "is not JSON"),
+    "lists in lists": (b"[" * 200_000 + b"]" * 200_000, "nested too deeply"),
+    "objects in objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
+    "a hundred thousand digits": (
+        b'{"num_hidden_layers": ' + b"9" * 100_000 + b"}",
+        "an integer of 100000 digits",
+    ),
+    "a list": (b"[]", "must hold a JSON object, got list"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_file_that_is_no_model_is_refused_by_name(tiny, name, capsys):
+    content, words = BAD_FILES[name]
+    Path(tiny).write_bytes(content)
+    assert main(["prove", "--config", tiny]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert repr(tiny) in told
 
 
 @pytest.mark.smt

@@ -200,7 +200,7 @@ def test_a_prover_that_breaks_leaves_no_statement_unanswered(monkeypatch):
 
     planned = engines.planned_proofs([CONFIGS["v4-flash"]], ["row-space", "scratch"])
 
-    def broken(_subjects, _choice):
+    def broken(_subjects, _choice, _on_wait):
         yield Result(*planned[0], "prove", Verdict(Status.PASS), 0.1, 3)
         raise MemoryError("solver")
 

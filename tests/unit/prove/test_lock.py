@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -163,30 +161,6 @@ def test_workers_find_what_one_process_finds(full: Lock) -> None:
     found = updated(Lock(), SETTING.versions(), done)
     # The work that a solver counts depends a little on what it was asked before.
     assert (found.proofs, set(found.certificates)) == (full.proofs, set(full.certificates))
-
-
-DYING = """
-from kvproof.harness.prove.campaign import pairs_of
-from kvproof.harness.prove.certificates import Certificate, Lock
-from kvproof.harness.prove.locked import Setting, prove_locked
-from kvproof.models.deepseek_v4 import CONFIGS
-
-if __name__ != "__main__":
-    raise ImportError("a worker that cannot start")
-setting = Setting(jobs=2)
-many = {f"{n:020}": Certificate("0" * 20, {"z3": n, "cvc5": n}) for n in range(20_000)}
-pairs = pairs_of([CONFIGS["v4-flash"], CONFIGS["v4-pro"]], ["slot alignment"])
-list(prove_locked(pairs, Lock(setting.versions(), many), setting))
-"""
-
-
-@pytest.mark.smt
-def test_workers_that_die_at_once_end_the_run_however_much_they_were_to_be_told(tmp_path: Path) -> None:
-    script = tmp_path / "dying.py"
-    script.write_text(DYING, encoding="utf-8")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode != 0
-    assert "BrokenProcessPool" in done.stderr
 
 
 def test_stale_proofs_fail_the_check(full: Lock) -> None:
