@@ -21,6 +21,9 @@ JsonObject = dict[str, Any]
 SCHEMA_FOLDER = Path(__file__).parent / "schemas"
 
 _ANNOTATIONS = frozenset({"$schema", "$id", "$defs", "title", "description"})
+_PLAIN = _ANNOTATIONS | {"type"}
+_ARRAY = _PLAIN | {"items"}
+_OBJECT = _PLAIN | {"required", "properties", "additionalProperties"}
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda v: isinstance(v, dict),
@@ -49,8 +52,59 @@ def check(value: Any, schema: str) -> None:
     Raises:
         DamagedReportError: it does not conform; the message names the first field at fault.
     """
-    for fault in _faults(value, load_schema(schema), schema, "$"):
+    rule = load_schema(schema)
+    if _conforms(value, rule, schema):
+        return
+    for fault in _faults(value, rule, schema, "$"):
         raise DamagedReportError(fault)
+
+
+_QUICK = {"string": str, "object": dict, "array": list, "boolean": bool, "null": type(None)}
+
+
+def _conforms(value: Any, rule: JsonObject, document: str) -> bool:
+    """Whether a value of the common forms follows a rule: quick, and in doubt no; then it is read in full."""
+    if "$ref" in rule:
+        return len(rule) == 1 and _conforms(value, *_target(rule["$ref"], document))
+    kind = rule.get("type")
+    if kind == "object" and isinstance(value, dict):
+        known = cast("JsonObject", rule.get("properties", {}))
+        needed = cast("list[str]", rule.get("required", []))
+        others = rule.get("additionalProperties", True)
+        items = cast("JsonObject", value)
+        return (
+            rule.keys() <= _OBJECT
+            and all(name in items for name in needed)
+            and all(
+                _conforms(item, known[name], document)
+                if name in known
+                else others is True or (others is not False and _conforms(item, others, document))
+                for name, item in items.items()
+            )
+        )
+    if kind == "array" and isinstance(value, list) and rule.keys() <= _ARRAY:
+        items = cast("list[Any]", value)
+        inner: JsonObject = rule.get("items", {})
+        return _plain_numbers(items, inner) or all(_conforms(item, inner, document) for item in items)
+    if rule.keys() <= _PLAIN and isinstance(kind, str) and kind in _QUICK:
+        return type(cast("object", value)) is _QUICK[kind]
+    # Whatever else there is, the full reading decides of this part alone.
+    return next(_faults(value, rule, document, "$"), None) is None
+
+
+def _target(reference: str, document: str) -> tuple[JsonObject, str]:
+    """(rule, its document) of a reference."""
+    file, _, pointer = reference.partition("#")
+    file = file or document
+    return _pointed(file, pointer), file
+
+
+@functools.cache
+def _pointed(file: str, pointer: str) -> JsonObject:
+    target = load_schema(file)
+    for part in pointer.strip("/").split("/"):
+        target = target[part] if part else target
+    return target
 
 
 def _faults(value: Any, rule: JsonObject, document: str, at: str) -> Iterator[str]:
@@ -65,11 +119,7 @@ def _faults(value: Any, rule: JsonObject, document: str, at: str) -> Iterator[st
 
 
 def _reference(value: Any, argument: Any, _rule: JsonObject, document: str, at: str) -> Iterator[str]:
-    file, _, pointer = str(argument).partition("#")
-    file = file or document
-    target = load_schema(file)
-    for part in pointer.strip("/").split("/"):
-        target = target[part] if part else target
+    target, file = _target(str(argument), document)
     yield from _faults(value, target, file, at)
 
 
@@ -125,9 +175,19 @@ def _others(value: Any, argument: Any, rule: JsonObject, document: str, at: str)
 
 
 def _items(value: Any, argument: Any, _rule: JsonObject, document: str, at: str) -> Iterator[str]:
-    if isinstance(value, list):
+    if isinstance(value, list) and not _plain_numbers(cast("list[Any]", value), argument):
         for place, item in enumerate(cast("list[Any]", value)):
             yield from _faults(item, argument, document, f"{at}[{place}]")
+
+
+def _plain_numbers(values: list[Any], rule: JsonObject) -> bool:
+    """Whether these are numbers as a rule of numbers wants them: long arrays are checked at once."""
+    if rule.get("type") not in ("number", "integer") or not rule.keys() <= {"type", "minimum"} | _ANNOTATIONS:
+        return False
+    kinds = {int} if rule["type"] == "integer" else {int, float}
+    return {type(value) for value in values} <= kinds and (
+        not values or min(values) >= rule.get("minimum", float("-inf"))
+    )
 
 
 def _shown(value: Any) -> str:

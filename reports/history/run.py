@@ -120,9 +120,14 @@ class Run:
     @property
     def id(self) -> str:
         """Name among other runs: when, of what, and a hash of everything in it."""
-        digest = hashlib.sha256(run_text(self).encode()).hexdigest()[:12]
-        stamp = self.started.replace(":", "").replace("-", "")
-        return f"{stamp}-{self.commit[:12] or 'none'}-{digest}"
+        return run_name(self, run_text(self))
+
+
+def run_name(run: Run, text: str) -> str:
+    """Name of a run whose text is known."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    stamp = run.started.replace(":", "").replace("-", "")
+    return f"{stamp}-{run.commit[:12] or 'none'}-{digest}"
 
 
 def encode_run(run: Run) -> JsonObject:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from kvproof.reports.errors import DamagedReportError, ForeignVersionError, ReportError
 from kvproof.reports.history.branch import Branch
-from kvproof.reports.history.run import Run, decode_run, run_text
+from kvproof.reports.history.run import Run, decode_run, run_name, run_text
 from kvproof.reports.store import default_root, write_atomically
 
 HISTORY_VARIABLE = "KVPROOF_HISTORY"
@@ -56,10 +56,11 @@ class FolderHistory:
 
     def append(self, run: Run) -> str:
         """Add a run; returns its name."""
-        name = run.id
+        text = run_text(run)
+        name = run_name(run, text)
         path = self.root / run.target / f"{name}.json"
         if not path.exists():
-            write_atomically(path, run_text(run))
+            write_atomically(path, text)
         return name
 
     def names(self) -> list[str]:
@@ -97,8 +98,9 @@ class BranchHistory:
 
     def append(self, run: Run) -> str:
         """Add a run; returns its name."""
-        name = run.id
-        self.branch.add({f"{run.target}/{name}.json": run_text(run)}, f"Run of {run.target} {run.commit[:12]}")
+        text = run_text(run)
+        name = run_name(run, text)
+        self.branch.add({f"{run.target}/{name}.json": text}, f"Run of {run.target} {run.commit[:12]}")
         return name
 
     def names(self) -> list[str]:

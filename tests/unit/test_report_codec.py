@@ -18,6 +18,7 @@ from kvproof.reports.codec import (
 )
 from kvproof.reports.errors import DamagedReportError, ForeignVersionError
 from kvproof.reports.finding import Finding
+from kvproof.reports.history.run import Counts, Missing, Run, Times, encode_run
 from kvproof.reports.record import DeviceNote, Record
 from kvproof.reports.result import Result
 from kvproof.reports.schema import SCHEMA_FOLDER, check
@@ -162,7 +163,11 @@ def test_another_version_is_told_apart_from_damage(version):
 @pytest.mark.parametrize("path", sorted(SCHEMA_FOLDER.glob("*.json")), ids=lambda path: path.name)
 def test_the_schemas_use_only_keywords_that_are_enforced(path: Path):
     # An unread keyword raises, so checking a value of each shape meets every keyword of every branch.
-    value = encode_finding(FINDING) if path.name.startswith("finding") else encode_record(RECORD)
+    times = Times("k/c", ((1.5,),), mhz=(None,), celsius=(40.0,), bound=1.0)
+    counts, missing = Counts("k/c", "cuda:90", {"instructions": 1}), Missing("k/d", "NOT_RUN", "no GPU")
+    run = Run("2026-08-11T09:30:00Z", "builtin", "a", times=(times,), counts=(counts,), missing=(missing,))
+    forms = {"finding": encode_finding(FINDING), "record": encode_record(RECORD), "run": encode_run(run)}
+    value = forms[path.name.split(".")[0]]
     check(value, path.name)
     assert value["schema"].endswith("/" + path.stem.rsplit("v", 1)[1])
 
