@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kvproof.harness.devices.base import AccessError, Availability, DeviceError
@@ -67,10 +67,19 @@ class IsolatedDevice:
             WorkerError: it cost the worker; the next launch gets a new one.
             DeviceError: the launch failed otherwise.
         """
-        (outcome,) = self.run_many(kernel, [values])
-        if isinstance(outcome, DeviceError):
-            raise outcome
-        return outcome
+        return self.submit(kernel, values)()
+
+    def submit(self, kernel: Kernel, values: Mapping[str, Any]) -> Callable[[], Mapping[str, TensorValue]]:
+        """Begin a launch; what it returns waits for the end of it, and raises as :meth:`run` does."""
+        pending = self._submit(kernel, [values])
+
+        def result() -> Mapping[str, TensorValue]:
+            (outcome,) = pending()
+            if isinstance(outcome, DeviceError):
+                raise outcome
+            return outcome
+
+        return result
 
     def run_many(
         self, kernel: Kernel, cases: Sequence[Mapping[str, Any]]
@@ -79,15 +88,36 @@ class IsolatedDevice:
 
         If the worker does not live through them, all of them are run again one by one.
         """
+        return self._submit(kernel, cases)()
+
+    def _submit(
+        self, kernel: Kernel, cases: Sequence[Mapping[str, Any]]
+    ) -> Callable[[], list[Mapping[str, TensorValue] | DeviceError]]:
         limits = self.worker.limits
         seconds = limits.seconds * len(cases) if kernel.name in self._ran else limits.first_seconds
         try:
-            launched = self.worker.run([(kernel.name, values) for values in cases], seconds)
+            waiting = self.worker.start_run([(kernel.name, values) for values in cases], seconds)
         except WorkerDied as died:
-            self._ran.clear()  # a new process compiles anew
-            if len(cases) > 1:
-                return [self.run_many(kernel, [values])[0] for values in cases]
-            return [WorkerError(died.kind, f"{kernel.name} on {self.name}: the worker died: {died}")]
+            failure = died
+
+            def waiting() -> Launched:
+                raise failure
+
+        def outcome() -> list[Mapping[str, TensorValue] | DeviceError]:
+            try:
+                launched = waiting()
+            except WorkerDied as died:
+                self._ran.clear()  # a new process compiles anew
+                if len(cases) > 1:
+                    return [self.run_many(kernel, [values])[0] for values in cases]
+                return [WorkerError(died.kind, f"{kernel.name} on {self.name}: the worker died: {died}")]
+            return self._outcomes(kernel, cases, launched)
+
+        return outcome
+
+    def _outcomes(
+        self, kernel: Kernel, cases: Sequence[Mapping[str, Any]], launched: Launched
+    ) -> list[Mapping[str, TensorValue] | DeviceError]:
         self._ran.add(kernel.name)
         reply = launched.reply
         if reply.get("status") != "done":

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,29 +124,64 @@ class Worker:
         Raises:
             WorkerDied: the worker did not live to answer.
         """
+        return self.start_run(launches, seconds)()
+
+    def start_run(
+        self, launches: Sequence[tuple[str, Mapping[str, Any]]], seconds: float
+    ) -> Callable[[], Launched]:
+        """Send the request of :meth:`run`; what it returns waits for the answer, and raises as that does.
+
+        The answer must be taken before anything else is asked.
+        """
         self.describe()
         shipment = Shipment()
         described = [{"contract": contract, "values": shipment.add(values)} for contract, values in launches]
         arena = self._arena
         assert arena is not None
         placed = shipment.send(arena)
-        reply = self._exchange({"request": "run", "launches": described, "storages": placed}, seconds)
-        return Launched(reply, described, placed, arena)
+        stop = time.monotonic() + seconds
+        message = {"request": "run", "launches": described, "storages": placed}
+        failed: list[WorkerDied] = []
+        try:
+            self._send(message, stop, seconds)
+        except WorkerDied as died:
+            failed.append(died)
+
+        def wait() -> Launched:
+            if failed:
+                raise failed[0]
+            return Launched(self._receive(stop, seconds), described, placed, arena)
+
+        return wait
 
     # ---- the exchange -----------------------------------------------------------
 
     def _exchange(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        stop = time.monotonic() + seconds
+        self._send(message, stop, seconds)
+        return self._receive(stop, seconds)
+
+    def _send(self, message: Mapping[str, Any], stop: float, seconds: float) -> None:
         connection = self._connection
         assert connection is not None
         self._sequence += 1
-        stop = time.monotonic() + seconds
         data = memoryview(frame(REQUEST, self._sequence, message))
         try:
             while data:
                 self._wait(stop, seconds, writing=True)
                 with contextlib.suppress(BlockingIOError):
                     data = data[connection.send(data) :]
-            _, reply = read_frame(lambda count: self._read(count, stop, seconds), REPLY, self._sequence)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise self._dead() from error
+
+    def _receive(self, stop: float, seconds: float) -> dict[str, Any]:
+        try:
+            number, reply = -1, dict[str, Any]()
+            while number < self._sequence:
+                # An answer that its asker never took, since that broke off in between, comes first.
+                number, reply = read_frame(lambda count: self._read(count, stop, seconds), REPLY)
+            if number != self._sequence:
+                raise CorruptReply(f"an answer of number {number}; expected {self._sequence}")
         except CorruptReply as error:
             self._end()
             raise self._note("corrupt reply", str(error)) from error
