@@ -1,6 +1,6 @@
 """What isolation costs: the same drawn cases in this process and in a worker, in steady state.
 
-``python tests/bench/isolation.py [device]`` prints a table: cases a second of whole checks (expected result, launch,
+``python tests/bench/isolation.py [device]`` prints cases a second: of whole checks (expected result, launch,
 comparison), of launches alone, and of launches of which one request brings many.
 """
 

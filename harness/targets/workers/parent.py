@@ -231,7 +231,8 @@ class Worker:
         ours, theirs = socket.socketpair()
         arena = Arena()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the worker)
-        environment = {**os.environ, "PYTHONPATH": str(Path(kvproof.__file__).parents[1])}
+        paths = [str(Path(kvproof.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
         for name in _LEFT_OUT:
             environment.pop(name, None)
         self._process = subprocess.Popen(  # noqa: S603  (this interpreter, a module of ours)
