@@ -29,6 +29,11 @@ class Type:
         return self.element == "index" or (self.element[:1] == "i" and self.element[1:].isdigit())
 
     @property
+    def pointee_bytes(self) -> int:
+        """Of a pointer, bytes of what it points to."""
+        return max(self.with_element(self.pointee).width // 8, 1)
+
+    @property
     def is_pointer(self) -> bool:
         """Whether elements are pointers to single elements."""
         return self.element == "ptr"

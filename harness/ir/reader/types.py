@@ -44,6 +44,10 @@ def read_type(cursor: Cursor) -> Type:
         cursor.at = match.end()
         return Type(match.group())
     start = cursor.at
+    if cursor.peek("<"):
+        # A type without its name, as operations on descriptors print theirs.
+        cursor.balanced()
+        return Type(cursor.text[start : cursor.at])
     kind, text = cursor.token()
     if kind not in {"bang", "word"}:
         cursor.at = start

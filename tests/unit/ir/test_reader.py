@@ -7,6 +7,7 @@ import pytest
 from kvproof.harness.ir.reader import ReadError, Type, read_module
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "ttir"
+RELEASES = ("3.6", "3.7", "3.8")
 FOLDERS = sorted(p.name for p in DATA.iterdir() if p.name.startswith("triton-"))
 NAMES = sorted(p.stem for p in (DATA / FOLDERS[0]).glob("*.ttir"))
 
@@ -26,8 +27,8 @@ def _outline(module):
     )
 
 
-def test_there_is_text_of_two_releases_and_two_vendors():
-    assert FOLDERS == ["triton-3.6-cuda", "triton-3.6-hip", "triton-3.8-cuda", "triton-3.8-hip"]
+def test_there_is_text_of_every_supported_release_and_both_vendors():
+    assert FOLDERS == [f"triton-{r}-{vendor}" for r in RELEASES for vendor in ("cuda", "hip")]
     assert all(sorted(p.stem for p in (DATA / f).glob("*.ttir")) == NAMES for f in FOLDERS)
 
 
@@ -48,8 +49,8 @@ def _frames(module):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("vendor", ["cuda", "hip"])
 def test_releases_agree_on_accesses_and_control_flow(name, vendor):
-    old, new = (_outline(_read(f"triton-{release}-{vendor}", name)) for release in ("3.6", "3.8"))
-    assert old == new
+    old, middle, new = (_outline(_read(f"triton-{release}-{vendor}", name)) for release in RELEASES)
+    assert old == middle == new
     assert old
 
 
@@ -119,3 +120,14 @@ def test_names_may_repeat_in_sibling_regions():
     first, second = (region.block.operations[0].result for region in branch.regions)
     assert first.name == second.name
     assert first.number != second.number
+
+
+def test_a_type_without_its_name_is_read_as_it_is_printed():
+    body = "    %d = tt.make_tensor_descriptor %x, [%n], [%n] : <i32>, <tensor<16xi32>>\n"
+    module = read_module(HEAD + body + TAIL)
+    first, *_ = module.entry.body.block.operations
+    assert (first.name, first.known, first.result.type.element) == (
+        "tt.make_tensor_descriptor",
+        False,
+        "<tensor<16xi32>>",
+    )
