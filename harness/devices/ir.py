@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from kvproof.harness.devices.base import AccessError, Availability, DeviceError
@@ -30,10 +30,9 @@ class IrDevice:
     def __init__(self, target: Target = CUDA_90) -> None:
         self._executor = Executor(target)
 
-    @property
-    def specialisations(self) -> int:
-        """How many specialisations of kernels it has compiled."""
-        return self._executor.specialisations
+    def used(self) -> frozenset[Hashable]:
+        """The specialisations of kernels that were launched since this was last asked."""
+        return self._executor.used()
 
     def probe(self) -> Availability:
         """Whether torch and triton are installed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,11 +31,12 @@ class Executor:
         self._storages: dict[int, Storage] = {}
         self._kept: list[Any] = []
         self._undefined: dict[int, Any] = {}
+        self._used: set[Hashable] = set()
 
-    @property
-    def specialisations(self) -> int:
-        """How many specialisations of kernels it has compiled."""
-        return len(self._plans)
+    def used(self) -> frozenset[Hashable]:
+        """The specialisations of kernels that were launched since this was last asked."""
+        found, self._used = frozenset(self._used), set()
+        return found
 
     def __call__(self, kernel: Any, grid: Any, *args: Any, **meta: Any) -> None:
         """Run one launch; the tensors change in place.
@@ -46,6 +47,7 @@ class Executor:
         """
         signature, values = signature_of(kernel, args, meta)
         key = (id(kernel), signature.key)
+        self._used.add(key)
         known = self._plans.get(key)
         if known is None:
             # The kernel is kept with its plan, so that its id stays its own.
