@@ -54,6 +54,8 @@ def differences(revision: str, kernels: Mapping[str, Kernel], target: Target) ->
 
 
 def _export(revision: str, folder: Path) -> None:
+    if revision.startswith("-"):
+        raise UsageError(f"revision {revision!r} cannot be read: no revision begins with '-'")
     git = ["git", "-C", str(ROOT)]
     try:
         done = subprocess.run(  # noqa: S603  (a fixed command; the revision is one argument)

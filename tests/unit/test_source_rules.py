@@ -134,7 +134,7 @@ def test_only_test_modules_of_properties_use_the_engines(root, python_files):
 
 
 # A labelled corpus is data: each kernel stands beside its faulty twin and its label.
-CORPORA = {"tests/quality/ir/corpus.py"}
+CORPORA = {"tests/quality/ir/corpus.py", "tests/quality/ir/corpus_hard.py"}
 
 
 def test_no_file_is_long(root, python_files):

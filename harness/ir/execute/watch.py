@@ -23,13 +23,14 @@ _EXACT: Mapping[str, Exact] = {
     "arith.muli": lambda a, b: a * b,
     "arith.shli": lambda a, b: a * 2 ** np.minimum(np.maximum(b, 0), 64),
 }
+_UNARY: Mapping[str, Callable[[Array], Array]] = {"arith.trunci": lambda a: a, "math.absi": abs}
 _ROUNDED = ("arith.sitofp", "arith.uitofp", "arith.truncf", "arith.addf", "arith.mulf", "arith.subf")
 _DIVIDING = ("arith.divsi", "arith.remsi", "arith.shrsi", "arith.andi")
 
 
 def watched(makers: Mapping[str, Maker]) -> dict[str, Maker]:
     """The makers with a watch on every operation that can wrap, round or divide."""
-    names = [*_EXACT, "arith.trunci", *_ROUNDED, *_DIVIDING]
+    names = [*_EXACT, *_UNARY, *_ROUNDED, *_DIVIDING]
     return {**makers, **{name: _watching(makers[name]) for name in names if name in makers}}
 
 
@@ -62,7 +63,7 @@ def _look(operation: Operation, inputs: list[Array], result: Array, frame: Frame
         words, kind = f"{name} rounds", Kind.WRAP
     else:
         wide = [v.astype(object) for v in inputs]
-        exact = wide[0] if name == "arith.trunci" else _EXACT[name](*wide)
+        exact = _UNARY[name](*wide) if name in _UNARY else _EXACT[name](*wide)
         bad = np.asarray(exact != result.astype(object), bool)
         words, kind = f"{name} wraps", Kind.WRAP
     if not bad.any():

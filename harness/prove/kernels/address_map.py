@@ -8,13 +8,13 @@ found that way is then shown, so a wrong guess can only cost a PASS.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from kvproof.harness.prove.kernels.arguments import Formula
-from kvproof.harness.prove.kernels.collect import Access, lane_bounds
+from kvproof.harness.prove.kernels.collect import Access, is_gap, lane_bounds
 from kvproof.harness.prove.kernels.properties import STATUS, Checked, Found, Property, element_offset, view_of
 from kvproof.harness.prove.kernels.questions import Questions
 from kvproof.harness.prove.kernels.replacing import replaced
@@ -25,6 +25,7 @@ from kvproof.harness.solve.term import (
     Term,
     add,
     and_,
+    conjuncts,
     eq,
     integer,
     le,
@@ -238,6 +239,14 @@ def reached(declared: Declared, placed: Sequence[Placed]) -> Found:
     goal = or_(*goals)
     answer = asked.ask(given, goal)
     status = STATUS[answer.outcome]
+    waits = [one.access for one in placed if _waits(one)]
+    if status is not Status.PASS and waits:
+        # What other programs wrote decides a branch: the addresses are right, if it is taken.
+        taken = [_goal(one, fresh, columns, name, _waits(one)) for one in placed]
+        if asked.ask(given, or_(*(t for t in taken if t is not None))).outcome is Outcome.UNSAT:
+            places = ", ".join(dict.fromkeys(str(access.operation.location) for access in waits))
+            assumes = f"what other programs wrote lets the store at {places} be made"
+            return Found(Property.ADDRESS_MAP, Status.PASS, words, where, buffer=declared.buffer, assumes=assumes)
     if status is Status.FAIL and len(goals) < len(placed):
         status = Status.UNKNOWN
     return Found(
@@ -245,8 +254,25 @@ def reached(declared: Declared, placed: Sequence[Placed]) -> Found:
     )
 
 
-def _goal(one: Placed, fresh: Sequence[Term], columns: Sequence[Term], name: Named) -> Term | None:
-    """That the program and lane solved for make the access, at the cell."""
+def _waits(one: Placed) -> dict[Term, None]:
+    """Conditions on the path to an access that rest on values which no contract speaks of."""
+    known = {tensor.name for tensor in one.questions.setting.contract.tensors}
+    return {
+        part: None
+        for condition in one.access.path
+        for part in conjuncts(condition)
+        if any(t.op == "app" and t.payload not in known for t in walk(part))
+    }
+
+
+def _goal(
+    one: Placed,
+    fresh: Sequence[Term],
+    columns: Sequence[Term],
+    name: Named,
+    without: Collection[Term] = (),
+) -> Term | None:
+    """That the program and lane solved for make the access, at the cell; some conditions taken for granted."""
     program = one.questions.first.program
     unknowns = [u for u in (*program.ids, *one.access.lanes, *one.access.iterations) if u.op == "var"]
     equations = list(zip(one.name.indices, fresh, strict=True))
@@ -259,7 +285,8 @@ def _goal(one: Placed, fresh: Sequence[Term], columns: Sequence[Term], name: Nam
     found = solve(equations, unknowns, sizes.get)
     if found is None:
         return None
-    conditions: list[Term] = [*lane_bounds(one.access), *one.access.path, one.access.mask]
+    path = [part for condition in one.access.path for part in conjuncts(condition) if part not in without]
+    conditions: list[Term] = [*lane_bounds(one.access), *path, one.access.mask]
     for number, size in zip(program.ids, one.questions.launch.grid, strict=True):
         conditions += [le(integer(0), number), lt(number, size)]
     conditions += [le(integer(0), iteration) for iteration in one.access.iterations]
@@ -277,6 +304,13 @@ def address_map(all_questions: Sequence[tuple[Questions, Checked]]) -> Iterator[
         all_questions: of each launch of the entry point, with its accesses' coordinates.
     """
     setting = all_questions[0][0].setting
+    for questions, _ in all_questions:
+        for access in questions.first.accesses:
+            if view_of(questions, access) is None and access.kind != "load":
+                why = access.problem or "an unknown tensor"
+                yield Found(Property.ADDRESS_MAP, Status.UNSUPPORTED, why, access.operation.location)
+        for problem in filter(is_gap, questions.first.problems):
+            yield Found(Property.ADDRESS_MAP, Status.UNSUPPORTED, problem, questions.module.entry.location)
     for buffer in dict.fromkeys(a.buffer for a in setting.contract.accesses):
         for kinds, modes in ((("store", "atomic"), ("must", "may")), (("load",), ("read",))):
             declared = [a for a in setting.contract.accesses if a.buffer == buffer and a.mode in modes]
@@ -293,8 +327,11 @@ def _of_buffer(
     placed: list[Placed] = []
     complete = True
     for questions, checked in all_questions:
+        complete &= not any(is_gap(problem) for problem in questions.first.problems)
         for access in questions.first.accesses:
             view = view_of(questions, access)
+            # One whose tensor is not known may be an access to this one.
+            complete &= view is not None or access.kind not in kinds
             if access.kind not in kinds or view is None or view.tensor != buffer:
                 continue
             if not declared:

@@ -11,7 +11,7 @@ from kvproof.harness.solve.query import Answer, Budget, Outcome, Query
 from kvproof.harness.solve.smtlib import Script, script
 from kvproof.harness.solve.term import Term, Value, eq, variable, walk
 
-DEFAULT_BUDGET = Budget(resources=20_000_000, seconds=5.0)
+DEFAULT_BUDGET = Budget(resources=20_000_000, seconds=30.0)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ the quantity, or the small formula of quantities, that it equals in all runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from kvproof.harness.prove.kernels.arguments import ITEM_BYTES
@@ -38,7 +38,13 @@ from kvproof.harness.solve.term import Term, integer, variable
 from kvproof.models.contract import Contract, Tensor, TensorValue
 
 
-def probe(name: str, contract: Contract, launcher: Callable[..., Any], base: Mapping[str, Any]) -> Setting:
+def probe(
+    name: str,
+    contract: Contract,
+    launcher: Callable[..., Any],
+    base: Mapping[str, Any],
+    fixed: Collection[str] = (),
+) -> Setting:
     """The setting of an entry point: everything that can vary without another specialisation does.
 
     Args:
@@ -46,6 +52,7 @@ def probe(name: str, contract: Contract, launcher: Callable[..., Any], base: Map
         contract: the entry point's contract.
         launcher: the entry point; takes the contract's arguments by name.
         base: one case: tensors as ``TensorValue``, of which only type, shape and strides count.
+        fixed: extents and scalars that keep the case's number although they can vary.
 
     Raises:
         UnknownLaunch: it launches nothing, or passes numbers that no formula explains.
@@ -55,7 +62,7 @@ def probe(name: str, contract: Contract, launcher: Callable[..., Any], base: Map
     if first is None or not first.launches:
         raise UnknownLaunch(f"{contract.name} launches nothing on the case {name!r}")
     prober.make_room(first)
-    free = prober.free(first)
+    free = [n for n in prober.free(first) if n not in fixed]
     ranges = prober.ranges(first, free)
     runs = prober.runs(first, ranges)
     # What did not vary in any run cannot be told from a constant.
@@ -170,7 +177,7 @@ def _launch(
         numbers = [caught.values[name] for caught in each]
         if hasattr(value, "data_ptr"):
             try:
-                views[name] = _view(prober, name, numbers, runs, matcher, values)
+                views[name] = _view(prober, name, each[0].values, numbers, runs, matcher, values)
             except NoMatch as error:
                 raise UnknownLaunch(f"{prober.contract.name}: argument {name}: {error}") from None
         elif isinstance(value, (bool, int)):
@@ -187,6 +194,7 @@ def _launch(
 def _view(
     prober: Prober,
     argument: str,
+    beside: Mapping[str, Any],
     tensors: Sequence[Any],
     runs: Sequence[Run],
     matcher: Matcher,
@@ -203,7 +211,10 @@ def _view(
             own = contract_view(tensor, dtype, values, argument)
             same = (shape, strides, item, start) == (own.shape, own.strides, ITEM_BYTES[dtype], integer(0))
             return View(argument, tensor.name, dtype, item, shape, strides, start, same)
-    return View(argument, f"scratch {argument}", str(tensors[0].dtype), item, shape, strides, same=False)
+    # Views of one allocation are views of one tensor, wherever each begins.
+    like = (n for n, t in beside.items() if hasattr(t, "data_ptr") and _storage(t) == _storage(tensors[0]))
+    start = matcher.term([t.storage_offset() for t in tensors])
+    return View(argument, f"scratch {next(like)}", str(tensors[0].dtype), item, shape, strides, start, same=False)
 
 
 def _storage(tensor: Any) -> int:

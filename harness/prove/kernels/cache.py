@@ -12,6 +12,7 @@ import importlib.metadata
 import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from kvproof.harness.prove.kernels.launch import Setting
 from kvproof.harness.prove.kernels.rows import Row, rows_from_json, rows_json
 from kvproof.harness.solve.term import show
 from kvproof.reports.store import default_root, write_atomically
+from kvproof.reports.verdict import Status
 
 VERSION = 1
 """Raised when cached results would be read wrongly by this code."""
@@ -90,14 +92,25 @@ class Cache:
 
     def get(self, key: str) -> list[Row] | None:
         """The rows kept under a key; None if there are none, or none that can be read."""
+        path = self._folder / f"{key}.json"
         try:
-            data = json.loads((self._folder / f"{key}.json").read_text(encoding="utf-8"))
+            data = json.loads(path.read_text(encoding="utf-8"))
             return rows_from_json(data["rows"]) if data["version"] == VERSION else None
-        except (OSError, ValueError, KeyError, TypeError):
+        except OSError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            # Set aside, to be looked at; the check runs anew.
+            with suppress(OSError):
+                path.replace(path.with_suffix(".damaged"))
             return None
 
     def put(self, key: str, rows: Sequence[Row]) -> None:
-        """Keep rows under a key. A folder that cannot be written is no reason to fail a check."""
+        """Keep rows under a key. A folder that cannot be written is no reason to fail a check.
+
+        What a solver could not decide is not kept: with more time, or on a machine that does less else, it may.
+        """
+        if any(row.status == Status.UNKNOWN for row in rows):
+            return
         text = json.dumps({"version": VERSION, "rows": rows_json(rows)}, indent=1)
         try:
             write_atomically(self._folder / f"{key}.json", text + os.linesep)

@@ -11,6 +11,7 @@ from kvproof.harness.ir.reader import Module, ReadError, read_module
 from kvproof.harness.ir.target import Target
 from kvproof.harness.prove.kernels.address_map import address_map
 from kvproof.harness.prove.kernels.ask import Asker
+from kvproof.harness.prove.kernels.collect import is_gap
 from kvproof.harness.prove.kernels.launch import Launch, Setting
 from kvproof.harness.prove.kernels.limits import Limit, limit_of
 from kvproof.harness.prove.kernels.properties import (
@@ -27,6 +28,7 @@ from kvproof.harness.prove.kernels.replaying import replay
 from kvproof.harness.prove.kernels.values import Unmodelled
 from kvproof.harness.prove.kernels.witness import NoWitness, Witness, witness
 from kvproof.harness.solve.query import Outcome
+from kvproof.harness.solve.term import walk
 from kvproof.reports.verdict import Status, Verdict, combine
 
 
@@ -114,31 +116,67 @@ def check_modules(
         asker: the solver.
         identical: tensors of which several may write one cell as long as they write the same.
     """
+    start, before = time.perf_counter(), asker.asked
     try:
-        asked = [(Questions(setting, launch, module, asker), Checked()) for launch, module in compiled]
+        asked = [_asked(setting, launch, module, asker) for launch, module in compiled]
     except Unmodelled as problem:
         return [_unsupported(p, str(problem)) for p in Property]
-    launches = [questions for questions, _ in asked]
-    results: list[PropertyResult] = []
+    launches = [one.questions for one in asked]
+    bounds = [(f, one.questions) for one in asked for f in one.in_bounds]
+    seconds = time.perf_counter() - start
+    results = [_summed(setting, Property.IN_BOUNDS, bounds, launches, asker.asked - before, seconds)]
     each: Sequence[tuple[Property, Callable[[Questions, Checked], Iterator[Found]]]] = (
-        (Property.IN_BOUNDS, in_bounds),
         (Property.NO_SENTINEL, no_sentinel),
         (Property.NO_WRAP, no_wrap),
         (Property.ONE_WRITER, lambda q, c: one_writer(q, c, identical)),
     )
     for name, function in each:
         start, before = time.perf_counter(), asker.asked
-        found = [(f, questions) for questions, checked in asked for f in _with_gaps(questions, function, checked)]
+        found = [(f, o.questions) for o in asked for f in _with_gaps(o.questions, function, o.checked)]
         results.append(_summed(setting, name, found, launches, asker.asked - before, time.perf_counter() - start))
     start, before = time.perf_counter(), asker.asked
-    mapped: list[tuple[Found, Questions]] = [(f, asked[0][0]) for f in address_map(asked)]
-    results.append(
-        _summed(setting, Property.ADDRESS_MAP, mapped, launches, asker.asked - before, time.perf_counter() - start)
-    )
-    vacuous = _vacuous(asked)
+    pairs = [(one.questions, one.checked) for one in asked]
+    mapped: list[tuple[Found, Questions]] = [(f, launches[0]) for f in address_map(pairs)]
+    seconds = time.perf_counter() - start
+    # Wrong addresses that another property shows need no second example that is the smallest.
+    shown = any(failure.witness for result in results for failure in result.failures)
+    name, asked_of = Property.ADDRESS_MAP, asker.asked - before
+    results.append(_summed(setting, name, mapped, launches, asked_of, seconds, least=not shown))
+    vacuous = _vacuous(launches)
     if vacuous:
         return [_unsupported(r.property, vacuous) for r in results]
     return results
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A launch, and what was asked of it first: whether its accesses are in bounds."""
+
+    questions: Questions
+    checked: Checked
+    in_bounds: list[Found]
+
+
+def _asked(setting: Setting, launch: Launch, module: Module, asker: Asker) -> _Asked:
+    """Read a launch so that each load's element is the one at the coordinates that were shown to be in range.
+
+    Raises:
+        Unmodelled: the launch cannot be followed.
+    """
+    ways: dict[int, int] = {}
+    for _ in range(WAYS):
+        questions, checked = Questions(setting, launch, module, asker, ways), Checked()
+        found = list(_with_gaps(questions, in_bounds, checked))
+        # Under -1 an element is any of its type, which is right whichever coordinates it has.
+        wrong = {at: way for at, way in checked.ways.items() if ways.get(at, 0) not in {way, -1}}
+        if not wrong:
+            return _Asked(questions, checked, found)
+        ways |= {at: -1 if at in ways else way for at, way in wrong.items()}
+    raise Unmodelled("which element a load reads depends on how its coordinates are written")
+
+
+WAYS = 8
+"""Readings of a launch at most; each settles how the coordinates of some loads are written."""
 
 
 def _with_gaps(
@@ -146,13 +184,13 @@ def _with_gaps(
 ) -> Iterator[Found]:
     yield from function(questions, checked)
     for problem in questions.first.problems:
-        if not problem.startswith("a branch on"):
+        if is_gap(problem):
             yield Found(Property.IN_BOUNDS, Status.UNSUPPORTED, problem, questions.module.entry.location)
 
 
-def _vacuous(asked: Sequence[tuple[Questions, Checked]]) -> str:
+def _vacuous(launches: Sequence[Questions]) -> str:
     """Why nothing was shown, if the guarantees allow no access at all."""
-    for questions, _ in asked:
+    for questions in launches:
         stores = [a for a in questions.first.accesses if a.kind != "load" and a.pointer is not None]
         outcomes = [questions.possible(questions.made(a)).outcome for a in stores]
         if stores and all(o is Outcome.UNSAT for o in outcomes):
@@ -185,10 +223,32 @@ def _shown(
         status = Status.UNKNOWN if problem.spurious else Status.FAIL
         return Failure(found, status, questions, limit, None, f"no counterexample was seen: {problem}")
     status = Status.FAIL if seen.shown else Status.UNKNOWN
-    # Of cells that no program is seen to write, another program than the one looked at may write them.
-    blame = "not settled" if found.property is Property.ADDRESS_MAP else "a defect of the checker"
-    words = seen.words if seen.shown else f"{blame}: {seen.words}"
+    words = seen.words if seen.shown else f"{_blame(found, questions)}: {seen.words}"
     return Failure(found, status, questions, limit, example, words)
+
+
+def _ranges(setting: Setting) -> list[str]:
+    """Ranges of the quantities that the specialisation narrows: another is launched outside."""
+    return [
+        f"{q.name} in {q.range[0]:,}..{q.range[1]:,}"
+        for q in setting.quantities
+        if q.range[0] is not None and q.range[1] is not None
+        if not q.name.endswith(".stride") and (q.range[0] > 1 or q.range[1] < SMALL)
+    ]
+
+
+SMALL = 2**20
+"""A quantity whose range ends below has its range stated with a PASS."""
+
+
+def _blame(found: Found, questions: Questions) -> str:
+    """What a counterexample that no run shows means."""
+    known = {tensor.name for tensor in questions.setting.contract.tensors}
+    open_ones = {t.payload for t in walk(*found.given, found.goal) if t.op == "app"} - known
+    if open_ones:
+        return f"not settled, since {sorted(open_ones)[0]} is not followed"
+    # Of cells that no program is seen to write, another program than the one looked at may write them.
+    return "not settled" if found.property is Property.ADDRESS_MAP else "a defect of the checker"
 
 
 def _summed(
@@ -198,29 +258,37 @@ def _summed(
     launches: Sequence[Questions],
     asked: int,
     seconds: float,
+    *,
+    least: bool = True,
 ) -> PropertyResult:
     verdicts: list[Verdict] = []
     failures: list[Failure] = []
+    blamed: set[tuple[object, str]] = set()
+    limits: dict[tuple[object, str], Limit | None] = {}
     for one, questions in found:
-        if one.status is Status.PASS:
-            verdicts.append(Verdict(Status.PASS))
+        kind = (one.location, one.words.split(":")[0])
+        if one.status is Status.PASS or kind in blamed:
+            verdicts.append(Verdict(Status.PASS, assumptions=(one.assumes,) if one.assumes else ()))
             continue
-        limit = limit_of(questions, one) if name is Property.NO_WRAP and one.status is Status.FAIL else None
+        limit = None
+        if name is Property.NO_WRAP and one.status is Status.FAIL:
+            limit = limit_of(questions, one, limits.get(kind))
+            limits.setdefault(kind, limit)
         if limit is not None and limit.is_whole_range:
             verdicts.append(Verdict(Status.PASS, bounds=(str(limit),)))
             continue
-        failure = _shown(one, questions, limit, launches, first=not failures)
+        failure = _shown(one, questions, limit, launches, first=least and not failures)
         verdicts.append(Verdict(failure.status, str(failure)))
         failures.append(failure)
-    bounds = tuple(bound for _, questions in found[:1] for bound in questions.first.bounds)
+        if failure.status is Status.FAIL and name in {Property.NO_WRAP, Property.NO_SENTINEL}:
+            # The operation is shown to be wrong; under what other conditions it is too says nothing new.
+            blamed.add(kind)
+    bounds = tuple(bound for questions in launches for bound in questions.first.bounds)
     whole = combine(verdicts) if verdicts else Verdict(Status.PASS)
-    skipped = [f"clause {n!r} is not used: {why}" for _, q in found[:1] for n, why in q.clauses.skipped.items()]
-    rising = [
-        f"{r.function} never falls (induction over clause {r.clause!r})"
-        for _, q in found[:1]
-        for r in q.clauses.derived
-    ]
-    fixed = [f"{n} = {v}" for n, v in setting.fixed.items()]
+    clauses = launches[0].clauses
+    skipped = [f"clause {n!r} is not used: {why}" for n, why in clauses.skipped.items()]
+    rising = [f"{r.function} never falls (induction over clause {r.clause!r})" for r in clauses.derived]
+    fixed = [*(f"{n} = {v}" for n, v in setting.fixed.items()), *_ranges(setting)]
     whole = Verdict(
         whole.status,
         whole.reason,

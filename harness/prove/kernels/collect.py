@@ -28,6 +28,7 @@ class Access:
         path: conditions of the branches and loops around it.
         lanes: the lane's coordinates.
         iterations: the iterations of the loops around it.
+        width: bytes of an element.
         keys: the values that address and mask rest on, each with the guard under which they do.
         value: what is stored, if that is an integer that is modelled.
         problem: why it is outside the model, if it is.
@@ -40,6 +41,7 @@ class Access:
     path: tuple[Term, ...]
     lanes: Coordinates
     iterations: tuple[Term, ...]
+    width: int
     keys: tuple[tuple[Key, Term], ...]
     value: Term | None = None
     problem: str = ""
@@ -177,8 +179,31 @@ def _block(collected: Collected, block: Block, path: tuple[Term, ...]) -> None:
                 _region(collected, region, (*path, way))
         elif operation.name in {"scf.for", "scf.while"}:
             _loop(collected, operation, path)
-        elif operation.name == "tt.call":
-            collected.problems.append(f"a call of a function that is not inlined at {operation.location}")
+        elif not _harmless(operation):
+            collected.problems.append(f"{operation.name}, which may touch memory, at {operation.location}")
+
+
+_NO_MEMORY = (
+    "tt.return scf.yield scf.condition cf.br cf.cond_br tt.assert tt.print llvm.intr.assume tt.debug_barrier "
+    "gpu.barrier ttg.barrier tt.reduce tt.scan tt.splat tt.unsplat tt.broadcast tt.expand_dims tt.reshape "
+    "tt.trans tt.bitcast tt.ptr_to_int tt.int_to_ptr tt.fp_to_fp tt.dot tt.dot_scaled tt.join tt.cat tt.split "
+    "tt.gather tt.histogram tt.clampf tt.precise_sqrt tt.precise_divf tt.mulhiui tt.get_program_id "
+    "tt.get_num_programs tt.make_range tt.addptr tt.map_elementwise tt.make_tensor_ptr tt.advance "
+    "tt.make_tensor_descriptor ub.poison"
+)
+"""Operations that read and write nothing. What a pointer or descriptor made by one of them touches, others do."""
+
+
+def is_gap(problem: str) -> bool:
+    """Whether a problem means that accesses were not seen; of a branch that is not understood both sides are."""
+    return not problem.startswith("a branch on")
+
+
+def _harmless(operation: Operation) -> bool:
+    """Whether an operation certainly touches no memory; one that nobody has looked at may."""
+    if operation.name in {"tt.extern_elementwise", "tt.elementwise_inline_asm"}:
+        return operation.attributes.get("pure") is True
+    return operation.name in _NO_MEMORY.split() or operation.name.startswith(("arith.", "math."))
 
 
 def _loop(collected: Collected, operation: Operation, path: tuple[Term, ...]) -> None:
@@ -224,13 +249,14 @@ def _access(program: Program, operation: Operation, path: tuple[Term, ...]) -> A
         rest = rest[1:]
     masks = [v for v in rest if v.type.element == "i1"][:1] if operation.name != "tt.atomic_cas" else []
     iterations = tuple(program.loops)
+    width = pointer.type.pointee_bytes if pointer.type.is_pointer else 0
     try:
         if not pointer.type.is_pointer:
             raise Unmodelled("an access through a block pointer or descriptor", operation)
         mask = program.term(masks[0], lanes if masks[0].type.shape else ()) if masks else TRUE
         place = program.pointer(pointer, lanes)
     except Unmodelled as problem:
-        return Access(operation, kind, None, TRUE, path, lanes, iterations, (), None, str(problem))
+        return Access(operation, kind, None, TRUE, path, lanes, iterations, width, (), None, str(problem))
     keys: list[tuple[Key, Term]] = [(program.key(pointer, lanes), mask)]
     if masks:
         keys.append((program.key(masks[0], lanes if masks[0].type.shape else ()), TRUE))
@@ -241,11 +267,7 @@ def _access(program: Program, operation: Operation, path: tuple[Term, ...]) -> A
             value = program.term(stored, lanes)
         except Unmodelled:
             value = None
-    return Access(operation, kind, place, mask, path, lanes, iterations, tuple(keys), value)
-
-
-def _round(program: Program) -> str:
-    return "".join(f".{number}" for number in program.context)
+    return Access(operation, kind, place, mask, path, lanes, iterations, width, tuple(keys), value)
 
 
 def lane_bounds(access: Access) -> list[Term]:

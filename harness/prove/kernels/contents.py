@@ -19,13 +19,16 @@ class Contents:
     Args:
         views: by pointer argument.
         written: tensors that the kernel stores to: what a load finds there may be its own.
+        ways: of loads by operation, which way of writing the coordinates is shown to be in range, where it is
+            not the first; -1 if none is, since rows are counted across their ends.
     """
 
-    def __init__(self, views: Mapping[str, View], written: frozenset[str]) -> None:
+    def __init__(self, views: Mapping[str, View], written: frozenset[str], ways: Mapping[int, int]) -> None:
         self._views = views
         self._written = written
+        self._ways = ways
 
-    def load(self, program: Program, pointer: Pointer, operation: Operation, made: Term) -> Term:
+    def load(self, program: Program, pointer: Pointer, operation: Operation, made: Term | None) -> Term:
         """The element before the launch, or some value of its type."""
         view = self._views.get(pointer.argument)
         if view is None:
@@ -34,13 +37,16 @@ class Contents:
         if not operation.result.type.is_int:
             raise Unmodelled(f"a {operation.result.type.element} from memory", operation)
         half = 2 ** (width - 1)
-        if view.tensor in self._written or view.dtype not in DTYPE_RANGES or pointer.unit != view.item:
+        other = pointer.unit != view.item or max(width, 8) != 8 * view.item
+        if view.tensor in self._written or view.dtype not in DTYPE_RANGES or other:
             name = f"{view.tensor} at {operation.result.number}"
             return program.unknown(name, [pointer.offset], -half, half - 1)
-        if view.same:
-            coordinates = view.coordinates(pointer.offset, program.scope.intervals)[0]
+        way = self._ways.get(id(operation), 0)
+        if view.same and way >= 0:
+            coordinates = view.coordinates(pointer.offset, program.scope.intervals)[way]
             element = apply(view.tensor, coordinates)
-            program.scope.facts.append(ReadFact(element, or_(not_(made), view.inside(coordinates))))
+            if made is not None:
+                program.scope.facts.append(ReadFact(element, or_(not_(made), view.inside(coordinates))))
         else:
             # Another view of the tensor: its elements in order of memory.
             element = apply(f"{view.tensor} in memory", [add(view.start, pointer.offset)])

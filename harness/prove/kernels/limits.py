@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvproof.harness.prove.kernels.launch import Quantity
 from kvproof.harness.prove.kernels.properties import Found
 from kvproof.harness.prove.kernels.questions import Questions
 from kvproof.harness.solve.query import Outcome
-from kvproof.harness.solve.term import eq, free_variables, integer, le
+from kvproof.harness.solve.term import Term, eq, free_variables, integer, le
 
 WHOLE_RANGE = 2**31 - 2**20
 """A limit from here on is the index type's own: 32-bit indices reach no further than 2**31 - 1."""
@@ -22,23 +23,32 @@ class Limit:
         quantity: what is limited.
         most: its largest value for which nothing wraps; with dense rows, where strides are free.
         words: the first operation that goes wrong beyond, with its place.
+        dense: the limit counts on dense rows: with rows further apart it is lower.
     """
 
     quantity: str
     most: int
     words: str
+    dense: bool = False
 
     @property
     def is_whole_range(self) -> bool:
         """Whether the limit is no tighter than 32-bit indices are by themselves."""
-        return self.most >= WHOLE_RANGE
+        return self.most >= WHOLE_RANGE and not self.dense
 
     def __str__(self) -> str:
-        return f"safe up to {self.quantity} = {self.most:,}; beyond, {self.words}"
+        rows = " with dense rows" if self.dense else ""
+        return f"safe up to {self.quantity} = {self.most:,}{rows}; beyond, {self.words}"
 
 
-def limit_of(questions: Questions, found: Found) -> Limit | None:
-    """The limit of a failed demand; None if no single quantity limits it."""
+def limit_of(questions: Questions, found: Found, like: Limit | None = None) -> Limit | None:
+    """The limit of a failed demand; None if no single quantity limits it.
+
+    Args:
+        questions: the launch.
+        found: the failed demand.
+        like: the limit of the same operation under other conditions: if it holds here too, it is this one's.
+    """
     given, goal = list(found.given), found.goal
     about = {v for t in questions.premises([*given, goal]) for v in free_variables(t)}
     about |= {v for t in (*given, goal) for v in free_variables(t)}
@@ -47,10 +57,14 @@ def limit_of(questions: Questions, found: Found) -> Limit | None:
     # Counted with rows next to each other, which is what a plane's size means.
     dense = [eq(q.term, integer(q.dense)) for q in strides if q.dense is not None]
 
-    def holds(quantity: Quantity, most: int) -> bool:
+    def holds(quantity: Quantity, most: int, rows: Sequence[Term] = dense) -> bool:
         bound = le(quantity.term, integer(most))
-        return questions.ask([*given, *dense, bound], goal).outcome is Outcome.UNSAT
+        return questions.ask([*given, *rows, bound], goal).outcome is Outcome.UNSAT
 
+    if like is not None and not like.dense:
+        same = next((q for q in quantities if q.name == like.quantity), None)
+        if same is not None and holds(same, like.most, []):
+            return like
     for quantity in sorted((q for q in quantities if q not in strides), key=lambda q: _order(questions, q)):
         low, high = quantity.range
         least = max(low or 0, 1)
@@ -63,7 +77,8 @@ def limit_of(questions: Questions, found: Found) -> Limit | None:
         while bad - good > 1:
             middle = (good + bad) // 2
             good, bad = (middle, bad) if holds(quantity, middle) else (good, middle)
-        return Limit(quantity.name, good, f"{found.words.split(':')[0]} fails in {found.location}")
+        counts = bool(dense) and not holds(quantity, good, [])
+        return Limit(quantity.name, good, f"{found.words.split(':')[0]} fails in {found.location}", counts)
     return None
 
 

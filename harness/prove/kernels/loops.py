@@ -47,6 +47,8 @@ class Iteration:
 
 def enter(program: Program, operation: Operation) -> Iteration:
     """Give the arguments of a loop's body, for one iteration of unknown number."""
+    if operation.attributes.get("unsigned"):
+        raise Unmodelled("an unsigned range", operation)
     number = program.scope.fresh(f"iteration_{_tag(operation)}{program.suffix}", 0, 2**31 - 2)
     low, stop, step = (program.term(o) for o in operation.operands[:3])
     index = add(low, mul(number, step))
@@ -133,20 +135,24 @@ def growth_of(program: Program, operation: Operation, place: int, at: Coordinate
     trial = program.trial()
     mark = f"before {argument.number}"
     first = program.value(operation.operands[3 + place], at)
-    trial.given[argument.number, trial.context] = lambda c: _marked(first, apply(mark, list(c) or [integer(0)]))
+    trial.give(argument, lambda c: _marked(first, apply(mark, list(c) or [integer(0)])))
     for other, value in enumerate(operation.regions[0].block.arguments[1:]):
         if other != place:
-            trial.given[value.number, trial.context] = _some(trial, value, f"before {value.number}")
+            trial.give(value, _some(trial, value, f"before {value.number}"))
     try:
         after = trial.value(operation.regions[0].block.operations[-1].operands[place], at)
     except Unmodelled:
         return None
     own = apply(mark, list(at) or [integer(0)])
     growth = sub(after.offset if isinstance(after, Pointer) else after, own)
-    if isinstance(after, Pointer) and isinstance(first, Pointer) and after.argument != first.argument:
+    if isinstance(after, Pointer) and isinstance(first, Pointer) and not _alike(after, first):
         return None
     varies = {t for t in walk(growth) if t in trial.loops[-1:] or (t.op == "app" and "before " in str(t.payload))}
     return None if varies else growth
+
+
+def _alike(one: Pointer, two: Pointer) -> bool:
+    return (one.argument, one.unit) == (two.argument, two.unit)
 
 
 def _marked(first: Term | Pointer, mark: Term) -> Term | Pointer:
@@ -163,14 +169,15 @@ def trips(program: Program, operation: Operation) -> Term:
 def loop_result(program: Program, operation: Operation, place: int, at: Coordinates) -> Term | Pointer:
     """A loop's result, after its last iteration."""
     value = operation.results[place]
-    if operation.name == "scf.for":
+    if operation.name == "scf.for" and not operation.attributes.get("unsigned"):
         body = program.trial()
         # Outside the loop its induction variable means nothing; growth must not depend on it.
         induction = operation.regions[0].block.arguments[0]
         number = program.scope.fresh(f"iteration_{_tag(operation)}{program.suffix}", 0, 2**31 - 2)
         body.loops.append(number)
-        body.given[induction.number, body.context] = lambda _at: add(
-            program.term(operation.operands[0]), mul(number, program.term(operation.operands[2]))
+        body.give(
+            induction,
+            lambda _at: add(program.term(operation.operands[0]), mul(number, program.term(operation.operands[2]))),
         )
         growth = growth_of(body, operation, place, at)
         if growth is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from kvproof.harness.ir.reader import Operation, Type, Value
 from kvproof.harness.prove.kernels import arithmetic
 from kvproof.harness.prove.kernels.loops import loop_result
-from kvproof.harness.prove.kernels.program import Coordinates, Program
+from kvproof.harness.prove.kernels.program import Coordinates, Program, ReadFact
 from kvproof.harness.prove.kernels.shapes import SHAPES, choose
 from kvproof.harness.prove.kernels.values import Demand, DemandKind, Pointer, Unmodelled
 from kvproof.harness.solve.term import (
@@ -38,6 +38,9 @@ Meaning = Callable[[Program, Operation, Coordinates], "Term | Pointer"]
 MANTISSA = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 """Bits of integers that a float format holds exactly."""
 
+LARGEST = {"f16": 65504}
+"""The largest number of a format whose range does not cover all integers that could be addresses."""
+
 
 def meaning(program: Program, operation: Operation, place: int, at: Coordinates) -> Term | Pointer:
     """The result at ``place`` of an operation, at lane coordinates.
@@ -49,11 +52,11 @@ def meaning(program: Program, operation: Operation, place: int, at: Coordinates)
         return loop_result(program, operation, place, at)
     if operation.name == "scf.if":
         return _if_result(program, operation, place, at)
+    if operation.name == "tt.split":
+        return program.value(operation.operands[0], (*at, integer(place)))
     found = _MEANINGS.get(operation.name)
     if found is None or not operation.known:
         raise Unmodelled(operation.name, operation)
-    if operation.name == "tt.split":
-        return program.value(operation.operands[0], (*at, integer(place)))
     if len(operation.results) > 1:
         return _opaque(program, operation, at, place)
     return found(program, operation, at)
@@ -104,6 +107,8 @@ def _binary(program: Program, operation: Operation, at: Coordinates) -> Term:
         guard = a
     if a.sort == BOOL and operation.name == "arith.ori":
         guard = not_(a)
+    if a.sort == BOOL and operation.name not in {"arith.andi", "arith.ori", "arith.xori"}:
+        raise Unmodelled(f"{operation.name} of conditions", operation)
     b = program.term(right, at, guard)
     return arithmetic.BINARY[operation.name](a, b, left.type.width, operation, program)
 
@@ -129,7 +134,7 @@ def _select(program: Program, operation: Operation, at: Coordinates) -> Term | P
 
 def _absolute(program: Program, operation: Operation, at: Coordinates) -> Term:
     a = program.term(operation.operands[0], at)
-    return ite(le(ZERO, a), a, neg(a))
+    return arithmetic.fit(ite(le(ZERO, a), a, neg(a)), operation.result.type.width, operation, program)
 
 
 # ---- conversions -------------------------------------------------------------------
@@ -180,6 +185,9 @@ def _exact(program: Program, operation: Operation, a: Term) -> Term:
                 for step in range(12)
             )
         )
+        most = LARGEST.get(operation.result.type.element)
+        if most is not None:
+            holds = and_(holds, le(integer(-most), a), le(a, integer(most)))
         program.demand(Demand(DemandKind.EXACT, holds, operation, a))
     return a
 
@@ -200,29 +208,26 @@ def _float_same(program: Program, operation: Operation, at: Coordinates) -> Term
 
 def _to_int(program: Program, operation: Operation, at: Coordinates) -> Term:
     a = program.term(operation.operands[0], at)
-    return arithmetic.fit(
-        a, operation.result.type.width, operation, program, unsigned=operation.name.endswith("ui")
-    )
+    unsigned, width = operation.name.endswith("ui"), operation.result.type.width
+    found = arithmetic.fit(a, width, operation, program, unsigned=unsigned)
+    return arithmetic.as_signed(found, width, program) if unsigned else found
 
 
 def _bitcast(program: Program, operation: Operation, at: Coordinates) -> Term | Pointer:
     source, target = operation.operands[0].type, operation.result.type
     found = program.value(operation.operands[0], at)
     if isinstance(found, Pointer):
-        return _repointed(found, max(target.with_element(target.pointee).width // 8, 1), operation)
+        return _repointed(found, target.pointee_bytes)
     if source.is_int and target.is_int and source.width == target.width and source.width > 1:
         return found
     raise Unmodelled(f"a bitcast from {source.element} to {target.element}", operation)
 
 
-def _repointed(pointer: Pointer, unit: int, operation: Operation) -> Pointer:
-    if unit == pointer.unit:
-        return pointer
-    if pointer.unit % unit == 0:
+def _repointed(pointer: Pointer, unit: int) -> Pointer:
+    """The pointer counted in steps of this many bytes; in its own smaller ones if the element is wider."""
+    if unit < pointer.unit:
         return Pointer(pointer.argument, scale(pointer.unit // unit, pointer.offset), unit)
-    if pointer.offset is ZERO:
-        return Pointer(pointer.argument, ZERO, unit)
-    raise Unmodelled("a pointer cast to wider elements", operation)
+    return pointer
 
 
 # ---- programs and memory --------------------------------------------------------------
@@ -241,11 +246,11 @@ def _num_programs(program: Program, operation: Operation, _at: Coordinates) -> T
 def _add_pointer(program: Program, operation: Operation, at: Coordinates) -> Pointer:
     pointer, offset = operation.operands
     base = program.pointer(pointer, at)
-    type_ = operation.result.type
-    unit = max(type_.with_element(type_.pointee).width // 8, 1)
-    base = _repointed(base, unit, operation)
+    unit = operation.result.type.pointee_bytes
+    base = _repointed(base, unit)
     # No demand: sums of addresses are exact modulo 2**64, and the offset is shown to lie in its tensor.
-    return Pointer(base.argument, add(base.offset, program.term(offset, at)), unit)
+    step = scale(unit // base.unit, program.term(offset, at))
+    return Pointer(base.argument, add(base.offset, step), base.unit)
 
 
 def _load(program: Program, operation: Operation, at: Coordinates) -> Term:
@@ -253,7 +258,9 @@ def _load(program: Program, operation: Operation, at: Coordinates) -> Term:
     if not pointer.type.is_pointer:
         raise Unmodelled("a load through a block pointer or descriptor", operation)
     mask = program.term(rest[0], at) if rest else TRUE
-    made = and_(*program.paths.get(id(operation), ()), mask)
+    path = program.paths.get(id(operation))
+    # Looked at ahead of its place, nothing says yet whether the load is made.
+    made = None if path is None else and_(*path, mask)
     loaded = program.scope.memory.load(program, program.pointer(pointer, at, mask), operation, made)
     if mask is TRUE:
         return loaded
@@ -285,17 +292,25 @@ def _reduce(program: Program, operation: Operation, at: Coordinates) -> Term:
     extent = value.type.shape[axis]
     block = operation.regions[0].block
     combine = block.operations[0].name if len(block.operations) == 2 else ""
-    here = program.unknown(f"lane of {value.name}.{value.number}", at, 0, extent - 1)
-    member = program.term(value, (*at[:axis], here, *at[axis:]))
-    if member.sort == BOOL:
+    number = operation.result.number
+
+    def member(name: str) -> Term:
+        """The element at some lane of this reduction."""
+        here = program.unknown(f"{name} lane of {value.name}.{number}", at, 0, extent - 1)
+        return program.term(value, (*at[:axis], here, *at[axis:]))
+
+    if value.type.element == "i1" or not value.type.is_int:
         return total
-    low, high = program.interval(member)
     if combine in {"arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui"}:
-        # The result is one of the elements: of a lane that is not known.
-        return member
+        # The result is one of the elements.
+        return member("chosen")
+    least, most = member("least"), member("greatest")
+    (low, _), (_, high) = program.interval(least), program.interval(most)
     if combine == "arith.addi" and low is not None and high is not None:
-        name = f"sum of {value.name}.{value.number}"
-        total = program.unknown(name, at, low * extent, high * extent)
+        total = program.unknown(f"sum of {value.name}.{number}", at, low * extent, high * extent)
+        # As many times the smallest element at least, as many times the largest at most.
+        between = and_(le(scale(extent, least), total), le(total, scale(extent, most)))
+        program.scope.facts.append(ReadFact(total, between))
         return arithmetic.fit(total, operation.result.type.width, operation, program)
     return total
 

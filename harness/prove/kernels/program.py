@@ -19,14 +19,17 @@ from kvproof.harness.solve.term import BOOL, INT, TRUE, Term, and_, apply, conju
 
 Coordinates = tuple[Term, ...]
 
+Context = tuple[int, ...]
+"""Which round of each unrolled loop around it a value is of, the outermost first."""
+
 
 class Memory(Protocol):
     """What is known of the tensors behind pointer arguments."""
 
-    def load(self, program: Program, pointer: Pointer, operation: Operation, made: Term) -> Term:
+    def load(self, program: Program, pointer: Pointer, operation: Operation, made: Term | None) -> Term:
         """What the memory holds there before the launch; something unknown if the kernel may have written it.
 
-        ``made`` says whether the load is made.
+        ``made`` says whether the load is made; None if that is not known.
         """
         ...
 
@@ -75,18 +78,25 @@ class Scope:
     def __post_init__(self) -> None:
         self.intervals = Intervals(self._atom)
         self.definitions: dict[int, Definition] = {}
-        for block in self.function.body.blocks:
-            for at, argument in enumerate(block.arguments):
-                self.definitions[argument.number] = Definition(None, at)
-        self._define(self.function.body)
+        self._depths: dict[int, int] = {}
+        for at, argument in enumerate(self.function.body.blocks[0].arguments):
+            self.definitions[argument.number] = Definition(None, at)
+        self._define(self.function.body, 0)
 
-    def _define(self, region: Region) -> None:
+    def _define(self, region: Region, depth: int) -> None:
         for block in region.blocks:
+            for argument in block.arguments:
+                self._depths[argument.number] = depth
             for operation in block.operations:
                 for at, result in enumerate(operation.results):
                     self.definitions[result.number] = Definition(operation, at)
+                    self._depths[result.number] = depth
                 for inner in operation.regions:
-                    self._define(inner)
+                    self._define(inner, depth + (operation.name == "scf.while"))
+
+    def own(self, value: Value, context: Context) -> Context:
+        """Of the rounds of unrolled loops, those of the loops around a value's definition."""
+        return context[: self._depths.get(value.number, 0)]
 
     def _atom(self, term: Term) -> Interval:
         if term.op == "app":
@@ -123,9 +133,6 @@ class Definition:
     operation: Operation | None
     place: int
 
-
-Context = tuple[int, ...]
-"""Which round of each unrolled loop around it a value is of, the outermost first."""
 
 Given = Callable[[Coordinates], "Term | Pointer"]
 """A value by its coordinates: how an argument of a block or loop is given."""
@@ -192,7 +199,7 @@ class Program:
 
     def value(self, value: Value, coordinates: Coordinates = (), guard: Term = TRUE) -> Term | Pointer:
         """The value at some coordinates."""
-        key = (value.number, coordinates, self.context)
+        key = self.key(value, coordinates)
         if self._stack:
             self._uses[self._stack[-1]].append(Use(key, guard))
         found = self._values.get(key)
@@ -201,14 +208,15 @@ class Program:
             self._uses[key] = []
             self._demands[key] = []
             try:
-                found = self._values[key] = self._compute(value, coordinates)
+                with self.round(key[2]):
+                    found = self._values[key] = self._compute(value, coordinates)
             finally:
                 self._stack.pop()
         return found
 
     def give(self, value: Value, given: Given) -> None:
         """Say what a block's argument is, in the present round of the unrolled loops."""
-        self.given[value.number, self.context] = given
+        self.given[value.number, self.scope.own(value, self.context)] = given
 
     @contextmanager
     def round(self, context: Context) -> Iterator[None]:
@@ -221,14 +229,12 @@ class Program:
 
     def key(self, value: Value, coordinates: Coordinates = ()) -> Key:
         """What a value at some coordinates is known by, in the present round."""
-        return (value.number, coordinates, self.context)
+        return (value.number, coordinates, self.scope.own(value, self.context))
 
     def _compute(self, value: Value, coordinates: Coordinates) -> Term | Pointer:
-        # Of a value of an outer loop's round, the round counts; what is given outside any counts in all.
-        for depth in range(len(self.context), -1, -1):
-            given = self.given.get((value.number, self.context[:depth]))
-            if given is not None:
-                return given(coordinates)
+        given = self.given.get((value.number, self.context))
+        if given is not None:
+            return given(coordinates)
         definition = self.scope.definitions.get(value.number)
         if definition is None or definition.operation is None:
             raise Unmodelled(f"value {value.name} is not given")
@@ -264,8 +270,10 @@ class Program:
             sort: ``BOOL`` for a condition.
             shared: the same for every program.
         """
-        self.scope.function_ranges[name] = (low, high)
-        place = [] if shared else [*self.ids, *self.loops]
+        before = self.scope.function_ranges.get(name, (low, high))
+        self.scope.function_ranges[name] = (min(before[0] or low, low), max(before[1] or high, high))
+        # Each round of an unrolled loop computes a value anew.
+        place = [] if shared else [*self.ids, *self.loops, *map(integer, self.context)]
         arguments = [*place, *coordinates] or [integer(0)]
         if sort == BOOL:
             return apply(name, arguments, BOOL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -19,6 +19,7 @@ from kvproof.harness.solve.term import (
     add,
     and_,
     apply,
+    conjuncts,
     eq,
     integer,
     le,
@@ -57,6 +58,7 @@ class Found:
         sharper: what, beyond the goal, must fail for the counterexample to be seen: the goal may ask too much.
         model: its values.
         buffer: tensor concerned.
+        assumes: what a PASS rests on beside the contract.
     """
 
     property: Property
@@ -69,6 +71,7 @@ class Found:
     sharper: Term | None = None
     answer: Answer | None = None
     buffer: str = ""
+    assumes: str = ""
 
 
 @dataclass
@@ -78,12 +81,20 @@ class Checked:
     Attributes:
         results: one a question that was not PASS, and one a PASS for counting.
         coordinates: of each access by operation and program, the coordinates shown to be in range.
+        ways: of loads by operation: which way of writing the coordinates was shown to be in range; -1 if none.
         flat: accesses that are in bounds without having coordinates in range.
     """
 
     results: list[Found] = field(default_factory=list[Found])
     coordinates: dict[int, tuple[Term, ...]] = field(default_factory=dict[int, tuple[Term, ...]])
     flat: set[int] = field(default_factory=set[int])
+    ways: dict[int, int] = field(default_factory=dict[int, int])
+
+    def note_way(self, access: Access, way: int) -> None:
+        """Keep which way an access's coordinates are in range; rounds of a loop that differ count as none."""
+        if access.kind == "load":
+            key = id(access.operation)
+            self.ways[key] = way if self.ways.get(key, way) == way else -1
 
 
 STATUS = {Outcome.UNSAT: Status.PASS, Outcome.SAT: Status.FAIL, Outcome.UNKNOWN: Status.UNKNOWN}
@@ -95,8 +106,10 @@ def view_of(questions: Questions, access: Access) -> View | None:
 
 
 def element_offset(access: Access, view: View) -> Term | None:
-    """Offset of an access in elements of the view; None if its elements are wider than the view's."""
+    """Offset of an access in elements of the view; None if its elements are narrower than the view's."""
     assert access.pointer is not None  # asked only of accesses with a view
+    if access.width < view.item:
+        return None
     if access.pointer.unit == view.item:
         return access.pointer.offset
     if access.pointer.unit % view.item == 0:
@@ -117,7 +130,7 @@ def in_bounds(questions: Questions, checked: Checked) -> Iterator[Found]:
             continue
         offsets = [element_offset(access, view) for access in (one, two)]
         if offsets[0] is None or offsets[1] is None:
-            words = f"a {one.pointer.unit if one.pointer else 0}-byte access to elements of {view.item} bytes"
+            words = f"a {one.width}-byte access to elements of {view.item} bytes"
             yield Found(Property.IN_BOUNDS, Status.UNSUPPORTED, words, where)
             continue
         ways = view.coordinates(offsets[0], questions.scope.intervals)
@@ -126,7 +139,7 @@ def in_bounds(questions: Questions, checked: Checked) -> Iterator[Found]:
         given = questions.made(one)
         sharper = view.exact(offsets[0])
         own = apply(view.tensor, ways[0]) if one.kind == "load" and view.same else None
-        for way, twin in zip(ways, twins, strict=True):
+        for number, (way, twin) in enumerate(zip(ways, twins, strict=True)):
             goal = _inside(view, way, one)
             answer = questions.ask_of(own, given, goal)
             words = f"{view.tensor}: {_shown(way)} within {_shown(view.shape)}"
@@ -144,6 +157,7 @@ def in_bounds(questions: Questions, checked: Checked) -> Iterator[Found]:
             )
             if found.status is Status.PASS:
                 checked.coordinates[id(one)], checked.coordinates[id(two)] = way, twin
+                checked.note_way(one, number)
                 worst = found
                 break
             # The last way is division, which is exact where it applies.
@@ -157,13 +171,14 @@ def in_bounds(questions: Questions, checked: Checked) -> Iterator[Found]:
                 answer = questions.ask_of(own, given, flat)
                 if answer.outcome is Outcome.UNSAT:
                     checked.flat |= {id(one), id(two)}
+                    checked.note_way(one, -1)
                     worst = Found(Property.IN_BOUNDS, Status.PASS, worst.words, where, buffer=view.tensor)
         yield worst
 
 
 def _flat(view: View, offset: Term, access: Access) -> Term | None:
     """Of a contiguous view: the offset is among its elements, in whichever row."""
-    if not view.contiguous or access.pointer is None or access.pointer.unit != view.item:
+    if not view.contiguous or access.pointer is None or {access.pointer.unit, access.width} != {view.item}:
         return None
     count = integer(1)
     for extent in view.shape:
@@ -173,7 +188,7 @@ def _flat(view: View, offset: Term, access: Access) -> Term | None:
 
 def _inside(view: View, way: Sequence[Term], access: Access) -> Term:
     assert access.pointer is not None  # its view is known
-    extra = access.pointer.unit // view.item - 1
+    extra = access.width // view.item - 1
     if extra <= 0:
         return view.inside(way)
     # An access of several elements must end in the row that it starts in.
@@ -226,53 +241,68 @@ def no_sentinel(questions: Questions, _checked: Checked) -> Iterator[Found]:
 
 
 def _demands(questions: Questions, of: Property, kinds: Sequence[DemandKind]) -> Iterator[Found]:
-    settled: set[Demand] = set()
-    failed: set[tuple[int, DemandKind]] = set()
+    settled = _Settled()
+    suspects: set[Demand] = set()
     # A mask may be computed from a sentinel, as long as it comes out false; an address may not.
-    for given, demands in _demand_groups(questions.first, address_only=of is Property.NO_SENTINEL):
-        open_ones: dict[tuple[Demand, Term], None] = {}
-        for demand, guard in demands:
-            if (
-                demand.kind in kinds
-                and demand not in settled
-                and (id(demand.operation), demand.kind) not in failed
-            ):
-                open_ones[demand, guard] = None
-        if not open_ones:
-            continue
-        # Most demands hold whatever the masks say, and are then settled for every access.
-        plain = list(dict.fromkeys(d for d, _ in open_ones))
-        if questions.ask(given, and_(*(d.holds for d in plain))).outcome is Outcome.UNSAT:
-            settled.update(plain)
-            yield Found(of, Status.PASS, f"{len(plain)} demands", plain[0].operation.location)
-            continue
-        whole = and_(*(or_(not_(guard), demand.holds) for demand, guard in open_ones))
-        answer = questions.ask(given, whole)
-        if answer.outcome is Outcome.UNSAT:
-            yield Found(of, Status.PASS, f"{len(open_ones)} demands", plain[0].operation.location)
-            continue
-        for found, demand in _one_by_one(questions, of, given, list(open_ones)):
-            if found.status is not Status.PASS:
-                failed.add((id(demand.operation), demand.kind))
-                yield found
+    for lanes, path, demands in _demand_groups(questions.first, address_only=of is Property.NO_SENTINEL):
+        given = [*lanes, *path]
+        open_ones = [
+            (demand, guard)
+            for demand, guard in dict.fromkeys(demands)
+            if demand.kind in kinds and not settled.holds(demand, [*path, guard])
+        ]
+        # One that fails somewhere is asked alone: it would make the others be.
+        alone = [pair for pair in open_ones if pair[0] in suspects]
+        together = [pair for pair in open_ones if pair[0] not in suspects]
+        if together:
+            passed = _together(questions, given, together)
+            if passed is not None:
+                settled.add(passed, path)
+                yield Found(of, Status.PASS, f"{len(together)} demands", together[0][0].operation.location)
+                together = []
+        # Operands first: the first operation that goes wrong is the one to name.
+        for demand, guard in sorted([*alone, *together], key=lambda d: questions.position(d[0].operation)):
+            under = [*given, guard]
+            answer = questions.ask(under, demand.holds)
+            # Asked or reported once; under weaker conditions it is another question.
+            settled.add([demand], [*path, guard])
+            if answer.outcome is not Outcome.UNSAT:
+                suspects.add(demand)
+                words = f"{demand.kind}: {_brief(demand.value)} of {demand.operation.name}"
+                where, status = demand.operation.location, STATUS[answer.outcome]
+                yield Found(of, status, words, where, None, tuple(under), demand.holds, None, answer)
 
 
-def _one_by_one(
-    questions: Questions, of: Property, given: Sequence[Term], demands: Sequence[tuple[Demand, Term]]
-) -> Iterator[tuple[Found, Demand]]:
-    # Operands first: the first operation that goes wrong is the one to name, and what follows from it is not.
-    wrong: set[int] = set()
-    for demand, guard in sorted(demands, key=lambda d: questions.position(d[0].operation)):
-        if id(demand.operation) in wrong:
-            continue
-        under = [*given, guard]
-        answer = questions.ask(under, demand.holds)
-        status = STATUS[answer.outcome]
-        if status is not Status.PASS:
-            wrong.add(id(demand.operation))
-        words = f"{demand.kind}: {_brief(demand.value)} of {demand.operation.name}"
-        where = demand.operation.location
-        yield Found(of, status, words, where, None, tuple(under), demand.holds, None, answer), demand
+def _together(
+    questions: Questions, given: Sequence[Term], demands: Sequence[tuple[Demand, Term]]
+) -> list[Demand] | None:
+    """The demands that hold whatever their guards say, if all hold; None if one does not."""
+    # Most demands hold whatever the masks say, and are then settled for every access.
+    plain = list(dict.fromkeys(d for d, _ in demands))
+    if questions.ask(given, and_(*(d.holds for d in plain))).outcome is Outcome.UNSAT:
+        return plain
+    whole = and_(*(or_(not_(guard), demand.holds) for demand, guard in demands))
+    return [] if questions.ask(given, whole).outcome is Outcome.UNSAT else None
+
+
+class _Settled:
+    """Demands that were answered, with the conditions under which: they are for every access that has more."""
+
+    def __init__(self) -> None:
+        self._under: dict[Demand, list[frozenset[Term]]] = {}
+
+    def add(self, demands: Iterable[Demand], given: Sequence[Term]) -> None:
+        """Note demands as answered under conditions."""
+        for demand in demands:
+            self._under.setdefault(demand, []).append(self._parts(given))
+
+    def holds(self, demand: Demand, given: Sequence[Term]) -> bool:
+        """Whether a demand was answered under no more than these conditions."""
+        here = self._parts(given)
+        return any(under <= here for under in self._under.get(demand, ()))
+
+    def _parts(self, given: Sequence[Term]) -> frozenset[Term]:
+        return frozenset(part for term in given for part in conjuncts(term)) - {TRUE}
 
 
 def _brief(term: Term) -> str:
@@ -282,15 +312,16 @@ def _brief(term: Term) -> str:
 
 def _demand_groups(
     collected: Collected, *, address_only: bool
-) -> Iterator[tuple[list[Term], list[tuple[Demand, Term]]]]:
-    """The demands of each branch and each access, with what is given there."""
+) -> Iterator[tuple[list[Term], list[Term], list[tuple[Demand, Term]]]]:
+    """The demands of each branch and each access, with the ranges of its lanes and the path to it."""
     program = collected.program
     for key, path, _operation in () if address_only else collected.branches:
-        yield [path], list(program.demands(key))
+        yield [], [path], list(program.demands(key))
     for access in collected.accesses:
         if access.pointer is None:
             continue
-        yield [*lane_bounds(access), *access.path], collected.demands(access, address_only=address_only)
+        demands = collected.demands(access, address_only=address_only)
+        yield lane_bounds(access), list(access.path), demands
 
 
 # ---- one writer -----------------------------------------------------------------------
@@ -366,7 +397,7 @@ def _same_cell(
         second.strides,
         second.start,
         second.item,
-    ) and not {id(one), id(two)} & checked.flat:
+    ) and not ({id(one), id(two)} & checked.flat or {one.width, two.width} != {first.item}):
         ways = checked.coordinates[id(one)], checked.coordinates[id(two)]
         return [eq(a, b) for a, b in zip(*ways, strict=True)]
     if _never_meet(questions, first, second):
@@ -376,7 +407,12 @@ def _same_cell(
     a, b = element_offset(one, first), element_offset(two, second)
     if a is None or b is None:
         return None
-    return [eq(add(first.start, a), add(second.start, b))]
+    a, b = add(first.start, a), add(second.start, b)
+    if {one.width, two.width} == {first.item}:
+        return [eq(a, b)]
+    # Several elements each: they overlap if each begins before the other ends.
+    ends = [add(x, integer(access.width // first.item)) for x, access in ((a, one), (b, two))]
+    return [lt(a, ends[1]), lt(b, ends[0])]
 
 
 def _never_meet(questions: Questions, first: View, second: View) -> bool:

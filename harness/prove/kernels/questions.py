@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kvproof.harness.ir.reader import Module, Operation, Value
 from kvproof.harness.prove.kernels.ask import Asker
@@ -11,7 +11,7 @@ from kvproof.harness.prove.kernels.collect import ATOMICS, STORES, Access, Colle
 from kvproof.harness.prove.kernels.contents import Contents
 from kvproof.harness.prove.kernels.launch import Launch, Setting, tensor_ranges
 from kvproof.harness.prove.kernels.program import LARGEST_GRID, Program, ReadFact, Scope
-from kvproof.harness.prove.kernels.values import Pointer
+from kvproof.harness.prove.kernels.values import Pointer, Unmodelled
 from kvproof.harness.solve.query import Answer, Outcome, Query
 from kvproof.harness.solve.term import FALSE, Term, integer, le, lt, walk
 
@@ -24,12 +24,20 @@ class Questions:
         launch: one of its launches.
         module: the launch's compiled kernel.
         asker: whom to ask.
+        ways: see :class:`~kvproof.harness.prove.kernels.contents.Contents`.
 
     Attributes:
         first, second: two programs of the launch, which may be the same one.
     """
 
-    def __init__(self, setting: Setting, launch: Launch, module: Module, asker: Asker) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        launch: Launch,
+        module: Module,
+        asker: Asker,
+        ways: Mapping[int, int] | None = None,
+    ) -> None:
         self.setting = setting
         self.launch = launch
         self.module = module
@@ -38,12 +46,11 @@ class Questions:
         arguments: dict[str, Term | Pointer] = dict(launch.arguments)
         for argument in entry.arguments:
             if argument.type.is_pointer and argument.name in launch.views:
-                unit = max(argument.type.with_element(argument.type.pointee).width // 8, 1)
-                arguments[argument.name] = Pointer(argument.name, integer(0), unit)
+                arguments[argument.name] = Pointer(argument.name, integer(0), argument.type.pointee_bytes)
         written = frozenset(
             launch.views[name].tensor for name in _stored_arguments(module) if name in launch.views
         )
-        self.scope = Scope(entry, arguments, Contents(launch.views, written), launch.grid)
+        self.scope = Scope(entry, arguments, Contents(launch.views, written, ways or {}), launch.grid)
         ranges = tensor_ranges(setting)
         self.scope.function_ranges.update(ranges)
         self.scope.tensors = frozenset(ranges)
@@ -56,6 +63,10 @@ class Questions:
         self._extra = [*setting.premises, *sizes]
         self.first: Collected = collect(Program(self.scope))
         self.second: Collected = collect(Program(self.scope, "'"))
+        for access in self.first.accesses:
+            view = launch.views.get(access.pointer.argument) if access.pointer is not None else None
+            if access.kind != "load" and view is not None and view.tensor not in written:
+                raise Unmodelled(f"a store to {view.tensor} through a pointer of several branches")
         self._own: Term | None = None
         self._positions = {id(operation): at for at, operation in enumerate(entry.body.walk())}
 

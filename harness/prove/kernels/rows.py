@@ -107,7 +107,7 @@ def rows_from_json(data: Sequence[Mapping[str, Any]]) -> list[Row]:
     """The rows that :func:`rows_json` wrote.
 
     Raises:
-        KeyError, TypeError: other data.
+        KeyError, TypeError, ValueError: other data.
     """
     rows: list[Row] = []
     for entry in data:
@@ -117,6 +117,7 @@ def rows_from_json(data: Sequence[Mapping[str, Any]]) -> list[Row]:
         )
         values = {
             **entry,
+            "status": str(Status(entry["status"])),
             "faults": faults,
             "assumptions": tuple(entry["assumptions"]),
             "bounds": tuple(entry["bounds"]),

@@ -30,13 +30,14 @@ def settings_of(kernel: Kernel, subject: ModelConfig | None, most: int = 2) -> l
         raise UnknownLaunch(f"{kernel.name} runs on the host and launches nothing")
     found: dict[tuple[Any, ...], Setting] = {}
     reasons: list[str] = []
+    probing = _Probing(kernel)
     for number, values in enumerate(_drawn(kernel, subject)):
         if len(found) > most or (found and number >= DRAWN // 2):
             break
         if not any(isinstance(v, TensorValue) and v.storage.size for v in values.values()):
             continue
         try:
-            setting = probe(f"drawn case {number}", kernel.contract, kernel.load(), values)
+            setting = probing.setting(f"drawn case {number}", values)
         except UnknownLaunch as unknown:
             reasons.append(str(unknown))
             continue
@@ -47,6 +48,58 @@ def settings_of(kernel: Kernel, subject: ModelConfig | None, most: int = 2) -> l
     if not found:
         raise UnknownLaunch(reasons[0] if reasons else f"{kernel.name}: no case has contents")
     return sorted(found.values(), key=lambda s: -len(s.quantities))[:most]
+
+
+class _Probing:
+    """Settings of a kernel's cases. What makes a launch hard to understand is kept as it is in the case."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._fixed: str | None = None
+        self._tries = TRIES
+
+    def setting(self, name: str, values: Mapping[str, Any]) -> Setting:
+        """The setting of one case.
+
+        Raises:
+            UnknownLaunch: how it is launched cannot be told.
+        """
+        setting: Setting | None = None
+        problem: UnknownLaunch | None = None
+        try:
+            setting = self._probe(name, values, None)
+        except UnknownLaunch as unknown:
+            problem = unknown
+        if setting is not None and not any(launch.loose for launch in setting.launches):
+            return setting
+        names = [self._fixed] if self._fixed else self._candidates() if self._tries else []
+        self._tries -= bool(self._tries)
+        for candidate in names:
+            try:
+                better = self._probe(name, values, candidate)
+            except UnknownLaunch:
+                continue
+            if not any(launch.loose for launch in better.launches):
+                self._fixed = candidate
+                return better
+        if setting is None:
+            assert problem is not None  # there is a setting, or a reason why there is none
+            raise problem
+        return setting
+
+    def _probe(self, name: str, values: Mapping[str, Any], fixed: str | None) -> Setting:
+        kernel = self._kernel
+        return probe(name, kernel.contract, kernel.load(), values, [fixed] if fixed else [])
+
+    def _candidates(self) -> list[str]:
+        """Extents, those of most tensors first."""
+        shapes = [extent for tensor in self._kernel.contract.tensors for extent in tensor.shape]
+        extents = [extent for extent in dict.fromkeys(shapes) if isinstance(extent, str)]
+        return sorted(extents, key=lambda extent: -shapes.count(extent))
+
+
+TRIES = 2
+"""Cases of a kernel for which it is tried out what to keep."""
 
 
 def _drawn(kernel: Kernel, subject: ModelConfig | None) -> Iterator[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from kvproof.harness.ir.reader import Operation
 from kvproof.harness.prove.kernels.program import Coordinates, Program
 from kvproof.harness.prove.kernels.values import Pointer, Unmodelled
-from kvproof.harness.solve.term import Term, add, div, integer, ite, le, lt, mod, not_, scale, sub
+from kvproof.harness.solve.term import Term, add, div, integer, ite, le, mod, not_, scale
 
 ZERO = integer(0)
 Meaning = Callable[[Program, Operation, Coordinates], "Term | Pointer"]
@@ -60,8 +60,13 @@ def _transpose(program: Program, operation: Operation, at: Coordinates) -> Term 
 
 def _reshape(program: Program, operation: Operation, at: Coordinates) -> Term | Pointer:
     flat = ZERO
+    size = 1
     for extent, c in zip(operation.result.type.shape, at, strict=True):
         flat = add(scale(extent, flat), c)
+        size *= extent
+    if "allow_reorder" in operation.words:
+        # The order of elements is left open: this is some one of them.
+        flat = program.unknown(f"place in {operation.result.name}.{operation.result.number}", at, 0, size - 1)
     inner: list[Term] = []
     for extent in reversed(operation.operands[0].type.shape):
         inner.insert(0, mod(flat, integer(extent)))
@@ -73,15 +78,6 @@ def _join(program: Program, operation: Operation, at: Coordinates) -> Term | Poi
     first = le(at[-1], ZERO)
     a, b = operation.operands
     then, otherwise = program.value(a, at[:-1], first), program.value(b, at[:-1], not_(first))
-    return choose(first, then, otherwise, operation)
-
-
-def _cat(program: Program, operation: Operation, at: Coordinates) -> Term | Pointer:
-    count = integer(operation.operands[0].type.shape[0])
-    first = lt(at[0], count)
-    a, b = operation.operands
-    then = program.value(a, at, first)
-    otherwise = program.value(b, (sub(at[0], count), *at[1:]), not_(first))
     return choose(first, then, otherwise, operation)
 
 
@@ -97,7 +93,6 @@ SHAPES: Mapping[str, Meaning] = {
     "tt.trans": _transpose,
     "tt.reshape": _reshape,
     "tt.join": _join,
-    "tt.cat": _cat,
     "tt.make_range": _range,
 }
 """Shape operations by name."""

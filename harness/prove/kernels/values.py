@@ -55,7 +55,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Pointer:
-    """A pointer: elements of ``unit`` bytes from the start of a pointer argument."""
+    """A pointer: so many times ``unit`` bytes from the start of a pointer argument."""
 
     argument: str
     offset: Term

@@ -111,7 +111,7 @@ def _split(offset: Term, shape: Sequence[Term], strides: Sequence[Term]) -> tupl
         rest = sub(rest, mul(part, stride))
     # What no stride divides counts for the last dimension, and is then out of range there.
     if rest is not ZERO and found:
-        found[-1] = add(found[-1], rest)
+        found[-1] = add(found[-1], rest) if strides[-1] is ONE or shape[-1] is ONE else integer(-1)
     return tuple(found)
 
 
@@ -159,7 +159,9 @@ def _divided(offset: Term, shape: Sequence[Term], strides: Sequence[Term]) -> tu
             rest = sub(rest, mul(part, stride))
         else:
             return None
-    return tuple(found)
+    # Something is left over where the last dimension has gaps.
+    whole = not strides or strides[-1] is ONE or shape[-1] is ONE
+    return tuple(found) if whole else None
 
 
 Views = Mapping[str, View]

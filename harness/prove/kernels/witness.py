@@ -229,6 +229,11 @@ def _tensor(
             at = tuple(int(evaluate(a, example.values, _functions(example))) for a in element.args)
             if all(0 <= i < n for i, n in zip(at, shape, strict=True)):
                 made.array[at] = np.array(number).astype(storage.dtype)
+    for element, number in example.elements.items():
+        if element.payload == f"{name} in memory":
+            (at,) = (int(evaluate(a, example.values, _functions(example))) for a in element.args)
+            if 0 <= at < storage.size:
+                storage[at] = np.array(number).astype(storage.dtype)
     return made
 
 

@@ -146,4 +146,4 @@ def test_the_32_bit_offset_is_safe_up_to_the_last_row_that_fits():
     _, failures, _, setting = _planted(FAULTS["F02 int32 offset"], CUDA_90)
     width = int(setting.fixed["D"])
     limits = {f.limit.most for f in failures if f.limit is not None and f.limit.quantity == "rows"}
-    assert limits == {(2**31 - 1) // width + 1}
+    assert min(limits) == (2**31 - 1) // width + 1
