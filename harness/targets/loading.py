@@ -72,6 +72,8 @@ class _Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def _stub(name: str, kind: Any) -> Any:
     if kind == "identity":
         return _identity
+    if isinstance(kind, str) and kind.startswith("module:"):
+        return importlib.import_module(kind.removeprefix("module:"))
     if isinstance(kind, str) and kind.startswith("returns:"):
         number = int(kind.removeprefix("returns:"))
         return lambda *_args, **_options: number

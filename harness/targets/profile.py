@@ -78,7 +78,8 @@ class Profile:
         marker: a path that every checkout of the project has, to refuse a wrong folder at once.
         packages: parent packages to keep bare: their own ``__init__`` would import a whole engine.
         stubs: module -> attribute -> what stands for it: "identity" (a decorator that does nothing), "absent"
-            (raises when called), "torch:name", "returns:NUMBER" (a function that does), or a plain value.
+            (raises when called), "torch:name", "module:name", "returns:NUMBER" (a function that does), or a
+            plain value.
         absent: packages that are not there; whatever is imported from them raises when it is used.
         types: name of a models/ type -> "module:name" of the project's, constructed from the same fields.
         entries: contracts and functions. Several entries of one contract are tried in order: eras of a project.

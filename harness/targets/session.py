@@ -101,7 +101,10 @@ class Session:
 
     def _offer(self, name: str, kernel: Kernel) -> None:
         if self.profile is None or self.library is None:
-            self.kernels[name] = kernel
+            if kernel.launcher:
+                self.kernels[name] = kernel
+            else:
+                self.reasons[name] = "this project has no kernel for it"
             return
         if name in self.profile.missing:
             self.reasons[name] = f"{self.profile.name} does not implement it: {self.profile.missing[name]}"
