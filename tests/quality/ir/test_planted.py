@@ -9,6 +9,8 @@ pytest.importorskip("torch")
 pytest.importorskip("triton")
 pytest.importorskip("z3")
 
+from kvproof.harness.check.differential import CaseFailed, check_case
+from kvproof.harness.devices.registry import find_device
 from kvproof.harness.ir.target import CUDA_90, HIP_GFX942
 from kvproof.harness.mutate.patched import Patch, patched
 from kvproof.harness.prove.kernels.check import check
@@ -16,6 +18,7 @@ from kvproof.harness.prove.kernels.properties import Property
 from kvproof.harness.prove.kernels.settings import settings_of
 from kvproof.kernels.registry import all_kernels
 from kvproof.models.deepseek_v4 import CONFIGS
+from kvproof.properties.strategies.cases import Case
 from kvproof.reports.verdict import Status
 
 
@@ -95,7 +98,7 @@ FAULTS = {
 }  # fmt: skip
 
 
-def _planted(fault, target):
+def _planted(fault, target, run=None):
     """(results, places named for the property, source lines of the copies, setting)."""
     with patched(fault.copies, fault.patches) as module:
         original = all_kernels()[fault.kernel]
@@ -104,6 +107,8 @@ def _planted(fault, target):
         launcher = f"{copy.__name__}:{original.launcher.partition(':')[2]}"
         (setting,) = settings_of(replace(original, launcher=launcher), CONFIGS["v4-flash"], most=1)
         results = {r.property: r for r in check(setting, target)}
+        if run is not None:
+            run(replace(original, launcher=launcher), results[fault.breaks])
         failures = [f for f in results[fault.breaks].failures if f.status is Status.FAIL]
         frames = [
             f for one in failures for where in (one.found.location, one.found.other) if where for f in where.frames
@@ -119,8 +124,9 @@ def _planted(fault, target):
 
 
 # What is compiled for the other vendor differs by hoisted invariants alone; two faults stand for all.
+SLOW = {"F15 several writers a ring row"}
 CASES = [
-    *((name, CUDA_90) for name in FAULTS),
+    *(pytest.param(n, CUDA_90, marks=pytest.mark.slow if n in SLOW else ()) for n in FAULTS),
     ("F02 int32 offset", HIP_GFX942),
     ("F13 dense stride assumed", HIP_GFX942),
 ]
@@ -147,3 +153,26 @@ def test_the_32_bit_offset_is_safe_up_to_the_last_row_that_fits():
     width = int(setting.fixed["D"])
     limits = {f.limit.most for f in failures if f.limit is not None and f.limit.quantity == "rows"}
     assert min(limits) == (2**31 - 1) // width + 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("F05 unbounded destination", marks=pytest.mark.slow),
+        "F13 dense stride assumed",
+        "F14 overlapping stores",
+    ],
+)
+def test_the_counterexample_fails_as_a_case_on_both_devices(name):
+    ran = []
+
+    def run(kernel, result):
+        example = next(f.witness for f in result.failures if f.witness is not None)
+        values = {argument.name: example.values.get(argument.name) for argument in kernel.contract.arguments}
+        for device in ("ir", "interpret"):
+            with pytest.raises(CaseFailed):
+                check_case(kernel, find_device(device), Case(values))
+            ran.append(device)
+
+    _planted(FAULTS[name], CUDA_90, run)
+    assert ran == ["ir", "interpret"]
