@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import selectors
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, cast
+
+from kvproof.harness.bench.measure import Batch, Paired
 
 TIMEOUT = 120.0
 """Seconds that one answer may take; the first compiles the kernel."""
@@ -49,15 +53,20 @@ class Worker:
             text=True,
         )
 
-    def sample(self, series: str, count: int) -> list[float]:
-        """So many times of a series, in microseconds.
+    def sample(self, series: str, count: int, repeats: int = 0) -> tuple[list[float], int]:
+        """(so many times of a series in microseconds, repetitions within one).
+
+        Args:
+            series: its name.
+            count: how many.
+            repeats: repetitions; 0 to let the worker find out.
 
         Raises:
             WorkerError: the worker cannot time it.
         """
         stdin, stdout = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
         try:
-            stdin.write(json.dumps({"series": series, "count": count}) + "\n")
+            stdin.write(json.dumps({"series": series, "count": count, "repeats": repeats}) + "\n")
             stdin.flush()
         except OSError as error:
             raise WorkerError(f"{series}: the worker is gone: {error}") from None
@@ -72,11 +81,7 @@ class Worker:
         answer = json.loads(line)
         if "error" in answer:
             raise WorkerError(f"{series}: {answer['error']}")
-        return answer["samples"]
-
-    def sampler(self, series: str) -> _Series:
-        """One series as a sampler."""
-        return _Series(self, series)
+        return answer["samples"], answer["repeats"]
 
     def close(self) -> None:
         """End the process."""
@@ -95,12 +100,65 @@ class Worker:
         self.close()
 
 
-class _Series:
-    """A sampler of one series of a worker."""
+@dataclass
+class Turns:
+    """What workers that took turns measured.
 
-    def __init__(self, worker: Worker, name: str) -> None:
-        self._worker = worker
-        self._name = name
+    Attributes:
+        paired: of each series, batches of both sides.
+        failed: of each series that could not be measured, why.
+    """
 
-    def __call__(self, count: int) -> list[float]:
-        return self._worker.sample(self._name, count)
+    paired: dict[str, Paired]
+    failed: dict[str, str]
+
+
+def take_turns(
+    old: Path | None, new: Path | None, series: Sequence[str], seed: int, pairs: int = 14, batch: int = 12
+) -> Turns:
+    """Measure both sides in pairs of fresh processes, in drawn order.
+
+    A process keeps for its whole life where its code and data happened to be placed, which can make one of two
+    equal sides faster for good. So each block has processes of its own, and the test counts blocks.
+
+    Args:
+        old, new: folders to import kvproof from; None for the one that this process has.
+        series: what to measure.
+        seed: of the draw.
+        pairs: blocks; 14 allow a p-value of 0.00012.
+        batch: samples of a series in a process.
+    """
+    draw = random.Random(seed)  # noqa: S311  (no secret)
+    batches: dict[str, list[tuple[Batch, Batch, bool]]] = {name: [] for name in series}
+    repeats: dict[str, int] = {}
+    failed: dict[str, str] = {}
+    for _ in range(pairs):
+        new_first = draw.random() < 0.5
+        taken: dict[bool, dict[str, Batch]] = {}
+        for is_new in (new_first, not new_first):
+            with Worker(new if is_new else old) as worker:
+                taken[is_new] = _one_turn(worker, batches, batch, repeats, failed)
+        for name, found in batches.items():
+            if name not in failed:
+                found.append((taken[False][name], taken[True][name], new_first))
+    paired = {
+        name: Paired(tuple(b[0] for b in found), tuple(b[1] for b in found), tuple(b[2] for b in found))
+        for name, found in batches.items()
+        if name not in failed
+    }
+    return Turns(paired, failed)
+
+
+def _one_turn(
+    worker: Worker, names: Iterable[str], batch: int, repeats: dict[str, int], failed: dict[str, str]
+) -> dict[str, Batch]:
+    found: dict[str, Batch] = {}
+    for name in names:
+        if name in failed:
+            continue
+        try:
+            _, repeats[name] = worker.sample(name, 2, repeats.get(name, 0))
+            found[name] = Batch(tuple(worker.sample(name, batch, repeats[name])[0]))
+        except WorkerError as error:
+            failed[name] = str(error)
+    return found

@@ -175,15 +175,17 @@ class CallSampler:
     Args:
         call: what is timed.
         shortest: microseconds that a sample takes at least; a shorter call is repeated within a sample.
+        repeats: how often it is repeated; None to find out. Both sides of a comparison must repeat as often, or
+            what the first repetition pays is another share of each.
     """
 
-    def __init__(self, call: Callable[[], object], shortest: float = 200.0) -> None:
+    def __init__(self, call: Callable[[], object], shortest: float = 200.0, repeats: int | None = None) -> None:
         self._call = call
         call()
         begun = time.perf_counter_ns()
         call()
         once = max((time.perf_counter_ns() - begun) / 1000.0, 0.05)
-        self.repeats = max(1, math.ceil(shortest / once))
+        self.repeats = repeats or max(1, math.ceil(shortest / once))
 
     def __call__(self, count: int) -> list[float]:
         """So many times, in microseconds a call."""

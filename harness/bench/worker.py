@@ -1,7 +1,8 @@
 """A process that times CPU series when asked, so that two versions of the code can take turns.
 
-Reads a JSON line ``{"series": NAME, "count": N}`` and answers ``{"samples": [...]}`` in microseconds, or
-``{"error": TEXT}``. What it times is the kvproof that it imports, whichever tree that comes from.
+Reads a JSON line ``{"series": NAME, "count": N, "repeats": R}`` and answers ``{"samples": [...], "repeats": R}``
+in microseconds, or ``{"error": TEXT}``. R is 0 in the first question of a comparison, and in all others what the
+first side found then. What it times is the kvproof that it imports, whichever tree that comes from.
 """
 
 from __future__ import annotations
@@ -12,21 +13,22 @@ import sys
 from typing import Any, TextIO
 
 from kvproof.harness.bench.cpu_series import cpu_series
-from kvproof.harness.bench.measure import CallSampler, Sampler
+from kvproof.harness.bench.measure import CallSampler
 
 
 def serve(lines: TextIO, answers: TextIO) -> None:
     """Answer every line until there is none."""
     makers = cpu_series()
-    samplers: dict[str, Sampler] = {}
+    samplers: dict[tuple[str, int], CallSampler] = {}
     for line in lines:
         asked = json.loads(line)
-        name = asked["series"]
+        name, repeats = asked["series"], asked.get("repeats", 0)
         answer: dict[str, Any]
         try:
-            if name not in samplers:
-                samplers[name] = CallSampler(makers[name]())
-            answer = {"samples": samplers[name](asked["count"])}
+            if (name, repeats) not in samplers:
+                samplers[name, repeats] = CallSampler(makers[name](), repeats=repeats or None)
+            sampler = samplers[name, repeats]
+            answer = {"samples": sampler(asked["count"]), "repeats": sampler.repeats}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"[:500]}
         print(json.dumps(answer), file=answers, flush=True)

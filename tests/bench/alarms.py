@@ -23,7 +23,7 @@ import numpy as np
 from noise import SHAPES, shape_of
 from pytest_benchmark.utils import PercentageRegressionCheck
 
-from kvproof.harness.bench.alternate import Worker
+from kvproof.harness.bench.alternate import take_turns
 from kvproof.harness.bench.cpu_series import cpu_series
 from kvproof.harness.bench.measure import CallSampler, Paired, Plan, Sampler, interleave
 from kvproof.reports.verdicts.compare import Change, Limits, judge, log_ratios
@@ -36,8 +36,8 @@ A_RUN = 100
 
 SERIES = ("layout v4-flash", "layout v4-pro-dspark", "compress_plans on the host", "csa_translate on ir")
 SERIES += ("decode_indices on ir", "hca_head on ir", "row_index on ir")
-PLAN = Plan(batch=3, fewest=BLOCKS, most=BLOCKS, spread=0.0, seconds=60.0, warm=2)
-CPU_LIMITS = Limits(relevance=0.03)
+PLAN = Plan(batch=6, fewest=BLOCKS, most=BLOCKS, spread=0.0, seconds=60.0, warm=2)
+CPU_LIMITS = Limits(relevance=0.05)
 GPU_LIMITS = Limits(relevance=0.01)
 
 Sides = tuple[Sequence[Sequence[float]], Sequence[Sequence[float]]]
@@ -49,7 +49,9 @@ Rule = Callable[[Sequence[Sides], Limits], list[bool]]
 
 def verdicts(sides: Sequence[Sides], limits: Limits) -> list[bool]:
     """This project's rule: whether each series is called SLOWER or FASTER."""
-    found = judge([log_ratios(*pair) for pair in sides], limits)
+    # On a CPU the least time of a batch, as the gate does; on a GPU its median.
+    least = limits is CPU_LIMITS
+    found = judge([log_ratios(*pair, least=least) for pair in sides], limits)
     return [comparison.change in {Change.SLOWER, Change.FASTER} for comparison in found]
 
 
@@ -135,42 +137,42 @@ def kept(name: str, kind: str, paired: Paired, **more: Any) -> dict[str, Any]:
     return {"name": name, "kind": kind, "old": sides[0], "new": sides[1], **more}
 
 
-def cpu(out: Path, in_process: int, in_workers: int, slowed: int) -> None:
-    """Real comparisons on this machine, within a process and between two workers that take turns."""
+def cpu(out: Path, in_process: int, worker_sets: int, slowed: int) -> None:
+    """Real comparisons on this machine, within a process and between fresh workers that take turns."""
     begun, found = time.monotonic(), list[dict[str, Any]]()
     makers = cpu_series()
     calls = {name: makers[name]() for name in SERIES}
-    for number in range(in_process):
-        name = SERIES[number % len(SERIES)]
-        sides: list[Sampler] = [CallSampler(calls[name], 150.0) for _ in range(2)]
-        found.append(kept(name, "alike, one process", interleave(*sides, number, PLAN)))
     for number in range(slowed):
         name = SERIES[number % len(SERIES)]
         plain, slow, share = stretched(calls[name], 0.10)
         found.append(kept(name, "slowed 0.1", interleave(plain, slow, number, PLAN), true=share))
-    a_pair = 10 * len(SERIES)
-    for first in range(0, in_workers, a_pair):
-        with Worker() as old, Worker() as new:
-            for number in range(first, min(first + a_pair, in_workers)):
-                name = SERIES[number % len(SERIES)]
-                paired = interleave(old.sampler(name), new.sampler(name), number, PLAN)
-                found.append(kept(name, "alike, two workers", paired, pair=first // a_pair))
+    for number in range(in_process):
+        name = SERIES[number % len(SERIES)]
+        first = CallSampler(calls[name], 120.0)
+        second = CallSampler(calls[name], repeats=first.repeats)
+        found.append(kept(name, "alike, one process", interleave(first, second, number, PLAN)))
+    for number in range(worker_sets):
+        measured = take_turns(None, None, list(makers), number)
+        for name, paired in measured.paired.items():
+            found.append(kept(name, "alike, fresh workers", paired))
+        for name, why in measured.failed.items():
+            print(f"NOT_RUN {name}: {why}")
     seconds = round(time.monotonic() - begun)
     out.write_text(json.dumps({"kind": "cpu", "seconds": seconds, "comparisons": found}), encoding="utf-8")
 
 
 def stretched(call: Callable[[], object], share: float) -> tuple[Sampler, Sampler, float]:
     """A call, the call with so much more work after it, and how much more that is on its own."""
-    plain = CallSampler(call, 150.0)
-    typical = statistics.median(plain(60))
-    turn = statistics.median(CallSampler(lambda: turns(1000), 150.0)(60)) / 1000
+    plain = CallSampler(call, 120.0)
+    typical = min(plain(80))
+    turn = min(CallSampler(lambda: turns(1000), 120.0)(80)) / 1000
     extra = round(share * typical / turn)
 
     def slow() -> None:
         call()
         turns(extra)
 
-    return plain, CallSampler(slow, 150.0), extra * turn / typical
+    return plain, CallSampler(slow, repeats=plain.repeats), extra * turn / typical
 
 
 def turns(count: int) -> int:
@@ -229,7 +231,7 @@ def real_table(data: Mapping[str, Any]) -> Iterator[str]:
             cells.append(f"{hits / len(items):.1%}" if kind.startswith("slowed") else f"{hits}")
         yield f"| {kind} | {len(items):,} | " + " | ".join(cells) + " |"
     yield ""
-    yield from shapes_table(comparisons)
+    yield from shapes_table(comparisons, limits)
     yield from slowed_table(comparisons, limits)
 
 
@@ -237,7 +239,7 @@ def plain(side: Sequence[Any]) -> list[list[float]]:
     return [batch["samples"] if isinstance(batch, dict) else batch for batch in side]
 
 
-def shapes_table(comparisons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def shapes_table(comparisons: Sequence[Mapping[str, Any]], limits: Limits) -> Iterator[str]:
     """What the real samples of one version look like."""
     yield "| series | samples | median us | quartiles apart | skew | beyond 5 spreads | rank correlation | floor |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|"
@@ -246,7 +248,10 @@ def shapes_table(comparisons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         items = [item for item in alike if item["name"] == name]
         samples = np.concatenate([flat(plain(item["old"])) for item in items])
         shape = shape_of(samples)
-        ratios = [c.ratio for c in judge([log_ratios(plain(i["old"]), plain(i["new"])) for i in items])]
+        least = limits is CPU_LIMITS
+        ratios = [
+            c.ratio for c in judge([log_ratios(plain(i["old"]), plain(i["new"]), least=least) for i in items])
+        ]
         yield (
             f"| {name} | {samples.size:,} | {np.median(samples):.1f} | {shape['quartiles']:.2%} | "
             f"{shape['skew']:.2f} | {shape['tail']:.2%} | {shape['correlation']:.2f} | "
@@ -264,7 +269,9 @@ def slowed_table(comparisons: Sequence[Mapping[str, Any]], limits: Limits) -> It
     yield "|---|---:|---:|---:|---:|---:|"
     for name in dict.fromkeys(item["name"] for item in slowed):
         items = [item for item in slowed if item["name"] == name]
-        found = judge([log_ratios(plain(i["old"]), plain(i["new"])) for i in items], limits)
+        least = limits is CPU_LIMITS
+        pairs = [log_ratios(plain(i["old"]), plain(i["new"]), least=least) for i in items]
+        found = [judge([pair], limits)[0] for pair in pairs]
         true = statistics.median(item["true"] for item in items)
         ratio = statistics.median(c.ratio for c in found)
         middle = float(np.median(np.concatenate([flat(plain(item["old"])) for item in items])))
@@ -282,8 +289,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--comparisons", type=int, default=100_000)
     real = commands.add_parser("cpu")
     real.add_argument("--out", type=Path, required=True)
-    real.add_argument("--one-process", type=int, default=2000)
-    real.add_argument("--workers", type=int, default=1050)
+    real.add_argument("--one-process", type=int, default=3000)
+    real.add_argument("--worker-sets", type=int, default=3, help="rounds of all series in fresh workers")
     real.add_argument("--slowed", type=int, default=140)
     shown = commands.add_parser("table")
     shown.add_argument("files", type=Path, nargs="+")
@@ -292,7 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "synthetic":
         synthetic(given.out, given.comparisons)
     elif given.command == "cpu":
-        cpu(given.out, given.one_process, given.workers, given.slowed)
+        cpu(given.out, given.one_process, given.worker_sets, given.slowed)
     else:
         lines = list(table(given.files))
         print("\n".join(lines))
