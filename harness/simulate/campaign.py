@@ -6,11 +6,12 @@ process. A finding is on disk before the journal says that its episode is done.
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,8 @@ def world_of(plan: Plan, episode: int) -> World:
         shared, own, answer, chunk = 2 * block, block // 2, 12, block
     else:
         slots, positions = int(rng.choice([32, 64, 128])), 4 * block
+        if plan.episode_steps < EPISODE // 2:
+            slots = int(rng.integers(2, 9))
         shared, own, answer, chunk = 2 * block + block // 2, block, int(rng.integers(60, 200)), block
     return World(
         settings=Settings(plan.config, plan.layers),
@@ -149,11 +152,11 @@ def world_of(plan: Plan, episode: int) -> World:
     )
 
 
-def run_episode(plan: Plan, episode: int) -> Outcome:
-    """One episode; a failure is shrunk."""
+def run_episode(plan: Plan, episode: int, most: int | None = None) -> Outcome:
+    """One episode, at most so many request-steps before it is drained; a failure is shrunk."""
     begun = time.process_time()
     world = world_of(plan, episode)
-    engine, failure = draw(world, [plan.seed, episode], plan.episode_steps)
+    engine, failure = draw(world, [plan.seed, episode], min(plan.episode_steps, most or plan.episode_steps))
     outcome = Outcome(1, engine.request_steps, engine.step, dict(engine.events))
     if failure is not None:
         found = shrink(world, failure, SHRINK_ATTEMPTS)
@@ -177,12 +180,12 @@ def run_campaign(plan: Plan, folder: Path | None = None) -> Iterator[Outcome]:
     """
     total = Outcome()
     journal = Journal(folder / "journal.jsonl", plan.header()) if folder is not None else None
-    done: set[int] = set()
+    done, lost = set[int](), set[int]()
     if journal is not None and folder is not None:
-        done = _recall(journal, folder, total)
+        done, lost = _recall(journal, folder, total)
     yield total
     try:
-        for episode, outcome in _episodes(plan, done, total):
+        for episode, outcome in itertools.chain(_again(plan, lost), _episodes(plan, done | lost, total)):
             if journal is not None and folder is not None:
                 _keep(journal, folder, episode, outcome)
             total.add(outcome)
@@ -192,20 +195,27 @@ def run_campaign(plan: Plan, folder: Path | None = None) -> Iterator[Outcome]:
             journal.close()
 
 
-def _recall(journal: Journal, folder: Path, total: Outcome) -> set[int]:
-    """What the journal holds, each episode once."""
-    done: set[int] = set()
+def _recall(journal: Journal, folder: Path, total: Outcome) -> tuple[set[int], set[int]]:
+    """(episodes that the journal holds, those of them whose findings are gone)."""
+    done, lost = set[int](), set[int]()
     for entry in list(journal.entries):
         episode = int(entry["episode"])
         if episode in done:
             continue
         paths = [folder / "findings" / f"{name}.json" for name in entry["findings"]]
         if not all(path.exists() for path in paths):
-            continue  # somebody took the finding away: the episode is run again
+            lost.add(episode)
+            continue
         findings = [decode_finding(path.read_text(encoding="utf-8"), str(path)) for path in paths]
         total.add(Outcome(1, entry["request_steps"], entry["steps"], entry["events"], findings, entry["seconds"]))
         done.add(episode)
-    return done
+    return done, lost - done
+
+
+def _again(plan: Plan, episodes: set[int]) -> Iterator[tuple[int, Outcome]]:
+    """Episodes that somebody took the findings of."""
+    for episode in sorted(episodes):
+        yield episode, run_episode(plan, episode)
 
 
 def _keep(journal: Journal, folder: Path, episode: int, outcome: Outcome) -> None:
@@ -234,8 +244,7 @@ def _episodes(plan: Plan, done: set[int], total: Outcome) -> Iterator[tuple[int,
     if plan.jobs == 1:
         while not enough():
             episode = next(numbers)
-            rest = replace(plan, episode=min(plan.episode_steps, max(plan.steps - total.request_steps, 1)))
-            yield episode, run_episode(rest, episode)
+            yield episode, run_episode(plan, episode, plan.steps - total.request_steps)
         return
     # Spawned, since a process with threads (torch, a terminal) must not be forked.
     with ProcessPoolExecutor(plan.jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=16) as pool:

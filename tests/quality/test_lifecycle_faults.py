@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import seed, settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from kvproof.harness.simulate.findings import CHECKS
+from kvproof.harness.simulate.machine import machine
+from kvproof.harness.simulate.memory import Broken
 from kvproof.harness.simulate.operations import schedule_from_json
 from kvproof.harness.simulate.schedule import World, failure_of, find
 
@@ -69,6 +73,20 @@ def test_stated_minimum_shows_the_fault_and_nothing_of_it_can_be_left_out(name: 
 def test_fault_shrinks_to_its_stated_minimum(name: str) -> None:
     found = catalogue.smallest(FAULTS[name])
     assert [*found.schedule] == schedule_from_json(MINIMA[name]["schedule"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [("state ring of K", 7), ("rejected drafts taken as accepted", 5), ("fork shares its open block", 7)],
+)
+def test_state_machine_finds_and_shrinks(name: str, steps: int) -> None:
+    """Hypothesis prefers short runs of few rules to few operations; the drawn schedules above state the minima."""
+    tested = seed(0)(machine(FAULTS[name].world))
+    limits = settings(max_examples=100, stateful_step_count=20, deadline=None, database=None)
+    with pytest.raises(Broken):
+        run_state_machine_as_test(tested, settings=limits)
+    assert len(tested.last_story) <= steps + 1
 
 
 def test_the_table_in_the_documents_is_that_of_the_minima() -> None:
