@@ -20,13 +20,11 @@ from kvproof.harness.targets.loading import Library
 from kvproof.harness.targets.profile import Profile
 
 _POINTERS = (
-    (
-        ("indices", "indptr", "table", "slot", "batch", "plan", "cu_", "lens", "len_", "topk", "start", "bid"),
-        "i32",
-    ),
-    (("position", "pos_ptr", "positions"), "i64"),
+    (("region", "item", "tile", "span", "descriptor", "base", "_off", "length"), "i64"),
+    (("indices", "indptr", "table", "slot", "batch", "plan", "cu_", "lens", "topk", "start", "bid", "req"), "i32"),
+    (("position", "pos_ptr"), "i64"),
     (("state", "scale", "ape", "weight", "sink", "lse", "partial", "logits"), "fp32"),
-    (("u8", "packed", "cache_ptr"), "u8"),
+    (("u8", "packed", "cache_ptr", "buffer", "pool_bytes"), "u8"),
 )
 """Parts of a parameter's name, and the element type that a pointer of such a name most likely has."""
 
@@ -40,6 +38,12 @@ def offsets_of_session(session: Any, archs: Sequence[str]) -> list[dict[str, Any
     profile, library = session.profile, session.library
     rows: list[dict[str, Any]] = []
     for module in profile.kernels:
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            problem = f"module {module} does not import: {type(error).__name__}: {error}"
+            rows += [_empty(module.rsplit(".", 1)[-1], arch, problem) for arch in archs]
+            continue
         for name, function in _kernels(module):
             rows += [_row(name, function, arch, profile, library) for arch in archs]
     return rows
@@ -49,10 +53,7 @@ def _kernels(module: str) -> Iterator[tuple[str, Any]]:
     """The ``@triton.jit`` functions of a module that can be launched: those that return nothing."""
     from triton.runtime.jit import JITFunction, KernelInterface  # noqa: PLC0415
 
-    try:
-        found = importlib.import_module(module)
-    except Exception:
-        return
+    found = importlib.import_module(module)
     for owner in (found, *(v for v in vars(found).values() if inspect.isclass(v) and v.__module__ == module)):
         for value in vars(owner).values():
             inner: Any = value.__func__ if isinstance(value, staticmethod) else value
@@ -63,27 +64,46 @@ def _kernels(module: str) -> Iterator[tuple[str, Any]]:
                 yield f"{module.rsplit('.', 1)[-1]}:{inner.fn.__qualname__}", inner
 
 
+def _tree(function: Any) -> ast.AST:
+    return ast.parse(textwrap.dedent(inspect.getsource(function.fn)))
+
+
+def _dereferenced(function: Any) -> set[str]:
+    """Names that a load or a store starts its address from."""
+    found: set[str] = set()
+    for node in ast.walk(_tree(function)):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in {"load", "store"}
+        ):
+            address = node.args[0] if node.args else None
+            while isinstance(address, ast.BinOp):
+                address = address.left
+            if isinstance(address, ast.Name):
+                found.add(address.id)
+    return found
+
+
 def _returns(function: Any) -> bool:
     """Whether a function gives a value, as only device functions do."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function.fn)))
+    tree = _tree(function)
     return any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(tree))
+
+
+def _empty(name: str, arch: str, problem: str) -> dict[str, Any]:
+    return {"kernel": name, "arch": arch, "launched": False, "offsets": [], "problem": problem}
 
 
 def _row(name: str, function: Any, arch: str, profile: Profile, library: Library) -> dict[str, Any]:
     key = f"{function.fn.__module__}:{function.fn.__qualname__}"
     known = launched.get(key)
     signature = known[1] if known else guessed(function, profile.hints)
-    row: dict[str, Any] = {
-        "kernel": name,
-        "arch": arch,
-        "launched": known is not None,
-        "offsets": [],
-        "problem": "",
-    }
+    row = {**_empty(name, arch, ""), "launched": known is not None}
     try:
         module = read_module(compile_ttir(function, signature, parse_target(arch)).text)
     except (CompileError, ReadError) as error:
-        return {**row, "problem": " ".join(str(error).split())[:300]}
+        return {**row, "problem": " ".join(str(error).split())[-300:]}
     names = {jit_function(function).__name__: tuple(n for n in function.arg_names if n in signature.types)}
     row["ir"] = structure_hash(module)
     for narrow in narrow_offsets(module, names):
@@ -112,13 +132,14 @@ def guessed(function: Any, hints: Mapping[str, Any]) -> Signature:
     """A signature from the names of a kernel's parameters."""
     types: dict[str, str] = {}
     constants: dict[str, Any] = {}
+    pointers = _dereferenced(function)
     for parameter in function.params:
         name = parameter.name
         if parameter.is_constexpr:
             constants[name] = hints.get(name, parameter.default if parameter.has_default else _constant(name))
         elif name in hints:
             types[name] = str(hints[name])
-        elif name.endswith(("_ptr", "_ptrs")):
+        elif name.endswith(("_ptr", "_ptrs")) or name in pointers:
             types[name] = "*" + next((kind for parts, kind in _POINTERS if any(p in name for p in parts)), "bf16")
         else:
             types[name] = "fp32" if "scale" in name or name in {"log2e", "rms_eps", "eps"} else "i32"

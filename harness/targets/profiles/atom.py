@@ -395,6 +395,7 @@ PROFILE = Profile(
         f"{ATTENTIONS}.paged_state_copy",
         "atom.kv_transfer.offload.hybrid.dsv4.triton_page_slot",
     ),
+    hints={"output": "*u8", "input": "*u8", "descriptor": "*i64", "TILE": 1024},
     relevant=(
         "atom/model_ops/v4_kernels",
         "atom/model_ops/attentions/v4_pool_geometry.py",

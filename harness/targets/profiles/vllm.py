@@ -66,6 +66,15 @@ def _round_up(number: int, step: int) -> int:
     return -(-number // step) * step
 
 
+class _Platform:
+    """A platform that is none of the special ones."""
+
+    def __getattr__(self, name: str) -> Callable[..., bool]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_args, **_options: False
+
+
 def _topk(call: Bound, a: dict[str, Any], _library: Library) -> None:
     slots, lens = a.pop("slots"), a.pop("lens")
     a["is_valid_token"] = a["is_valid_token"].bool()
@@ -142,6 +151,8 @@ PROFILE = Profile(
         "vllm.model_executor.warmup.jit_warmup_triton_helper": {"VllmTritonJitKernel": _Launcher},
         "vllm.triton_utils": {"tl": "module:triton.language", "triton": "module:triton", "HAS_TRITON": True},
         "vllm.utils.math_utils": {"next_power_of_2": _power_of_two, "round_up": _round_up},
+        "vllm.platforms": {"current_platform": _Platform()},
+        "vllm.platforms.rocm": {"_ON_GFX950": False},
         "vllm.utils.import_utils": {"has_cutedsl": "returns:0"},
     },
     absent=("vllm.model_executor", "vllm.platforms", "vllm.transformers_utils", "vllm.utils", "vllm.v1"),
