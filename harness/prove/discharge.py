@@ -292,8 +292,8 @@ def stages(query: Query, shuffle: int | None = None) -> Iterator[Script]:
         # most of all, trying them first costs more than it saves.
         few = own(part)
         if 2 * len(few.premises) <= len(part.premises):
-            yield script(few, opaque=True, shuffle=shuffle)
-    text = script(part, opaque=True, shuffle=shuffle)
+            yield script(few, opaque=True, ones=False, shuffle=shuffle)
+    text = script(part, opaque=True, ones=False, shuffle=shuffle)
     yield text
     if text.opaque:
         yield script(part, opaque=True, sums=True, shuffle=shuffle)

@@ -192,22 +192,23 @@ class Printer:
             if known[1] != product:
                 yield f"(= (* {literal(factor)} {known[1]}) (* {literal(known[0])} {product}))"
 
-    def order_of_products(self, sums: bool) -> Iterator[str]:
-        """What follows from the order of factors, and with ``sums`` of sums of two factors."""
+    def order_of_products(self, sums: bool, ones: bool) -> Iterator[str]:
+        """What follows from the order of factors; with ``ones`` of one and 1, with ``sums`` of two."""
         cofactors: dict[Term, dict[str, str]] = {}
         for (x, y), product in self.products.items():
             for factor, other in ((x, y), (y, x)):
-                known = cofactors.setdefault(factor, {"0": "0", "1": self.text[factor]})
+                known = cofactors.setdefault(factor, {"0": "0"} | ({"1": self.text[factor]} if ones else {}))
                 known[self.text[other]] = product
         for factor, known in cofactors.items():
             z, items = self.text[factor], list(known.items())
+            products = items[1 + ones :]
             for (x, xz), (y, yz) in itertools.combinations(items, 2):
                 if (x, y) != ("0", "1"):
                     above = f"(ite (< {x} {y}) (<= (+ {xz} {z}) {yz}) (<= (+ {yz} {z}) {xz}))"
                     yield f"(=> (<= 0 {z}) (ite (= {x} {y}) (= {xz} {yz}) {above}))"
             if sums:
-                for (x, xz), (u, uz) in itertools.combinations(items[2:], 2):
-                    for y, yz in items[2:]:
+                for (x, xz), (u, uz) in itertools.combinations(products, 2):
+                    for y, yz in products:
                         if y not in {x, u}:
                             smaller = f"(<= (+ {x} {u}) {y})"
                             yield f"(=> (and (<= 0 {z}) {smaller}) (<= (+ {xz} {uz}) {yz}))"

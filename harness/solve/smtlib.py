@@ -90,13 +90,16 @@ class Script:
         )
 
 
-def script(query: Query, *, opaque: bool = False, sums: bool = False, shuffle: int | None = None) -> Script:
+def script(
+    query: Query, *, opaque: bool = False, sums: bool = False, ones: bool = True, shuffle: int | None = None
+) -> Script:
     """The query as text.
 
     Args:
         query: the question.
         opaque: print products of variables as fresh integers.
         sums: say more of them: what follows from the order of sums of two factors.
+        ones: say of them what follows from comparing a factor with 1. Seldom needed, and a third of the text.
         shuffle: assert in an order drawn from this seed instead of the query's own, to test stability.
     """
     roots = [*query.premises, not_(query.goal)]
@@ -104,7 +107,7 @@ def script(query: Query, *, opaque: bool = False, sums: bool = False, shuffle: i
         random.Random(shuffle).shuffle(roots)  # noqa: S311  (an order, not a secret)
     printer = Printer(opaque)
     printer.print_all(roots)
-    order = [*printer.order_of_products(sums), *printer.equal_products()]
+    order = [*printer.order_of_products(sums, ones), *printer.equal_products()]
     return Script(
         printer.logic,
         tuple(printer.declared),

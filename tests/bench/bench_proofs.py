@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import resource
+import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +21,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kvproof.harness.prove.campaign import pairs_of
-from kvproof.harness.prove.certificates import Lock, load_lock, save_lock
+from kvproof.harness.prove.certificates import DEFAULT_LOCK, Lock, load_lock, save_lock
 from kvproof.harness.prove.locked import Pair, Proved, Setting, default_jobs, prove_locked, updated
+from kvproof.harness.prove.systems import system_subjects
 from kvproof.harness.prove.theorems import theorem_subjects
 from kvproof.models.deepseek_v4 import CONFIGS, ModelConfig, real_configs
+from kvproof.reports import environment
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "proofs.md"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs" / "proofs.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 GROWTH = (43, 61, 128, 1024)
 
@@ -72,9 +79,32 @@ def campaigns(setting: Setting) -> Iterator[tuple[str, int, int, Clock]]:
         yield "the same, nothing changed", _queries(again), _asked(again), clock
     changed = [replace(c, block_size=512) if c.name == "v4-flash" else c for c in real_configs()]
     done, clock = run(pairs_of(changed), lock, setting)
-    yield "the same, block size of one changed", _queries(done), _asked(done), clock
+    others = [item for item in done if item.result.subject != "v4-flash"]
+    if _asked(others):
+        raise SystemExit(f"{_asked(others)} questions about configurations that have not changed")
+    yield "the same, block size of v4-flash changed (0 asked of the others)", _queries(done), _asked(done), clock
     done, clock = run(theorems, Lock(), setting)
     yield "the theorems for every size, cold", _queries(done), _asked(done), clock
+    for system in ("schema", "scratch"):
+        done, clock = run(pairs_of(system_subjects(system)), Lock(), setting)
+        yield f"system {system}, cold", _queries(done), _asked(done), clock
+    yield "`kvproof prove`, all of the above, nothing changed: the whole command", *_whole_command()
+
+
+def _whole_command() -> tuple[int, int, Clock]:
+    """The command with the repository's lock file, which has to be fresh."""
+    with tempfile.TemporaryDirectory() as folder:
+        lock = shutil.copy(ROOT / DEFAULT_LOCK, folder)
+        variables = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "500"}
+        command = [sys.executable, "-m", "kvproof", "prove", "--lock", lock]
+        with measured() as clock:
+            done = subprocess.run(
+                command, cwd=folder, env=variables, capture_output=True, text=True, timeout=600, check=True
+            )
+    found = re.search(r"([0-9,]+) queries \(.* from the lock file, ([0-9,]+) asked of solvers", done.stdout)
+    if found is None or found[2] != "0":
+        raise SystemExit(f"{DEFAULT_LOCK} is not fresh; run kvproof prove first")
+    return int(found[1].replace(",", "")), 0, clock
 
 
 def _queries(done: Sequence[Proved]) -> int:
@@ -108,19 +138,23 @@ def growth(setting: Setting) -> Iterator[tuple[int, list[Clock]]]:
 def tables(setting: Setting) -> Iterator[str]:
     """Both tables as Markdown lines."""
     solvers = " and ".join(f"{name} {version}" for name, version in setting.versions().items())
-    yield f"{setting.jobs} workers on {os.cpu_count()} cores; every obligation by {solvers}."
+    where = f"{environment.machine()['processor']}, {os.cpu_count()} cores"
+    yield f"{where}, {setting.jobs} workers; every obligation by {solvers}. Wall time contains the workers' start."
     yield ""
     yield "| what | queries | asked of a solver | wall | CPU |"
     yield "|---|---:|---:|---:|---:|"
     for name, queries, asked, clock in campaigns(setting):
         yield f"| {name} | {queries:,} | {asked:,} | {clock.wall:.1f} s | {clock.cpu:.1f} s |"
     yield ""
-    yield "One configuration, one worker, CPU seconds, by number of trunk layers and of their classes:"
+    yield "One configuration, one process, CPU seconds, by number of trunk layers and of their classes:"
     yield ""
     yield "| layers | 1 class | 2 classes | 3 classes |"
     yield "|---:|---:|---:|---:|"
-    for layers, clocks in growth(replace(setting, jobs=1)):
-        yield f"| {layers} | " + " | ".join(f"{clock.cpu:.1f} s" for clock in clocks) + " |"
+    grew = dict(growth(replace(setting, jobs=0)))
+    for layers, clocks in grew.items():
+        yield f"| {layers} | " + " | ".join(f"{clock.cpu:.2f} s" for clock in clocks) + " |"
+    times = (most.cpu / least.cpu for most, least in zip(grew[1024], grew[61], strict=True))
+    yield "| 1024 against 61 | " + " | ".join(f"{factor:.1f}x" for factor in times) + " |"
 
 
 def main() -> None:
