@@ -22,7 +22,7 @@ help:
 	@echo "make slow       run the long campaigns and wide sweeps that make test leaves out"
 	@echo "make lint       format, style, types and import order, as CI checks them"
 	@echo "make format     rewrite the files as the formatter wants them"
-	@echo "make nightly    verify and test with the nightly budgets"
+	@echo "make nightly    prove, fuzz, simulate, measure; a site and a summary (ARGS='--out night')"
 	@echo "make clean      remove .venv and what the tools leave behind"
 
 setup: $(STAMP)
@@ -57,8 +57,7 @@ format: setup
 	$(BIN)/ruff check --fix
 
 nightly: setup
-	KVPROOF_PROFILE=nightly KVPROOF_NIGHTLY_SECONDS=$(NIGHTLY_SECONDS) $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
-	$(BIN)/kvproof verify --device all --budget 20m
+	KVPROOF_PROFILE=nightly KVPROOF_NIGHTLY_SECONDS=$(NIGHTLY_SECONDS) $(BIN)/kvproof nightly $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks src/*.egg-info

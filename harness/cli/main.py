@@ -18,7 +18,10 @@ WRONG_USE = 2
 INTERRUPTED = 130
 """As shells report a process that an interrupt ended; nothing that was stopped half-way counts as passed."""
 
-GROUP_HELP = {"ir": "Compiled kernels: checked, run and compared, on a machine without a GPU."}
+GROUP_HELP = {
+    "history": "Stored runs: listed, exported, imported, pruned.",
+    "ir": "Compiled kernels: checked, run and compared, on a machine without a GPU.",
+}
 """Help of the commands that have subcommands ("ir check" is one of ``ir``)."""
 
 DEBUG_VARIABLE = "KVPROOF_DEBUG"

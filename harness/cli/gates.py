@@ -1,0 +1,152 @@
+"""What ``kvproof gate`` does: what a change means for proofs, compiled kernels and speed, on one page."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kvproof.harness.bench.alternate import take_turns
+from kvproof.harness.bench.cpu_series import cpu_series
+from kvproof.harness.bench.versions import Version, checkout, compose, describe, git, measure
+from kvproof.harness.cli.measuring import have_gpu, request_of
+from kvproof.harness.cli.policy import Policy
+from kvproof.harness.cli.steps import Outcome, Step, details, perform, table
+from kvproof.kernels.registry import all_kernels
+from kvproof.reports.history.run import Run
+from kvproof.reports.history.series import COSTS
+from kvproof.reports.store import default_root, write_atomically
+from kvproof.reports.verdicts.compare import Change, Comparison, Limits, judge, log_ratios
+
+SHARED = ("models/", "kernels/")
+"""A change of a file here that is in no kernel's own folder can change every kernel."""
+
+MOST_ROWS = 40
+
+
+def affected(changed: Sequence[str], kernels: Sequence[str]) -> list[str]:
+    """Kernels that a change of these files can change."""
+    own = {path.split("/")[1] for path in changed if path.startswith("kernels/") and path.count("/") >= 2}
+    if any(path.startswith(SHARED) and path.split("/")[1] not in kernels for path in changed):
+        return list(kernels)
+    return [name for name in kernels if name in own]
+
+
+def run_gate(base: str, head: str, out: str | None, seconds: float, policy: Policy) -> int:
+    """Check the change, print the page; exit status 1 if the policy says that it fails."""
+    begun, root = time.monotonic(), checkout()
+    old, new = describe(root, base), describe(root, head)
+    changed = git(root, "diff", "--name-only", f"{old[0]}...{new[0]}").splitlines()
+    touched = affected(changed, list(all_kernels()))
+    outcomes: list[Outcome] = []
+    found: dict[str, Comparison] = {}
+    notes: list[str] = []
+    runs: list[Run] = []
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        sources = {c[0]: compose(root, c[0], scratch / c[0][:12]) for c in (old, new)}
+        outcomes = _checks(touched, changed, sources[new[0]], root, seconds / 2)
+        if touched:
+            for commit in (old, new):
+                version = Version("builtin", *commit, source=sources[commit[0]])
+                with request_of("offline", touched, check_seconds=0) as request:
+                    runs.append(measure(version, request))
+            left = seconds - (time.monotonic() - begun)
+            found, notes = _turns(touched, sources[old[0]], sources[new[0]], left, policy)
+    slower = [name for name, item in found.items() if item.change is Change.SLOWER]
+    states = {outcome.verdict for outcome in outcomes} | ({"SLOWER"} if slower else set())
+    failed = sorted(states & set(policy.fail_on))
+    gpu, detail = have_gpu()
+    lines = [f"## {old[0][:10]} to {new[0][:10]}: {new[3]}", ""]
+    lines += [f"**{', '.join(failed)}**" if failed else "**PASS**: nothing that fails the gate.", ""]
+    lines += [f"{len(changed)} files changed; {len(touched)} of {len(all_kernels())} kernels can be affected.", ""]
+    lines += [*table(outcomes), "", *_compiled(runs, policy), *_times(found), *notes]
+    if not gpu:
+        lines.append(f"NOT_RUN: times on a GPU, since {detail}.")
+    lines += [*details(outcomes), "", f"{time.monotonic() - begun:.0f} s."]
+    page = "\n".join(lines) + "\n"
+    print(page)
+    if out is not None:
+        write_atomically(Path(out), page)
+    return 1 if failed else 0
+
+
+def _checks(
+    touched: Sequence[str], changed: Sequence[str], source: Path, root: Path, seconds: float
+) -> list[Outcome]:
+    """Proofs and compiled kernels of the new version. What has not changed comes from the lock and the cache."""
+    steps: list[Step] = []
+    if any(path.startswith(("models/", "properties/", "proofs/", "harness/")) for path in changed):
+        steps.append(Step("changed layouts proved", ("prove",), seconds))
+    if touched:
+        steps.append(Step("changed kernels checked", ("ir", "check", *touched), seconds))
+    store = {"KVPROOF_STORE": os.fspath(default_root().resolve())}
+    return [perform(step, root, source, store) for step in steps]
+
+
+def _turns(
+    touched: Sequence[str], old: Path, new: Path, seconds: float, policy: Policy
+) -> tuple[dict[str, Comparison], list[str]]:
+    """CPU series of the affected kernels, both versions in turn; or why there was no time."""
+    wanted = [name for name in cpu_series() if name.split(" ")[0] in touched]
+    # Two processes a pair, each some seconds to start and a second a series.
+    need = 14 * 2 * (3.0 + 0.3 * len(wanted))
+    if seconds < need:
+        wanted = wanted[: max(0, int((seconds / 28 - 3.0) / 0.3))]
+    if not wanted:
+        return {}, [
+            f"NOT_RUN: times of {len(touched)} kernels; of {need:.0f} s {seconds:.0f} were left.",
+            "",
+        ]
+    turns = take_turns(old, new, wanted, seed=0)
+    names = list(turns.paired)
+    pairs = [turns.paired[name] for name in names]
+    sides = [([b.samples for b in p.old], [b.samples for b in p.new]) for p in pairs]
+    limits = Limits(policy.alpha, policy.family, policy.cpu_relevance)
+    found = judge([log_ratios(*side, least=True) for side in sides], limits)
+    notes = [f"NOT_RUN: {name}: {why[:120]}" for name, why in turns.failed.items()]
+    return dict(zip(names, found, strict=True)), notes
+
+
+def _compiled(runs: Sequence[Run], policy: Policy) -> list[str]:
+    """Markdown lines: what changed in compiled code."""
+    if len(runs) != 2:
+        return []
+    values: list[Mapping[tuple[str, str, str], int]] = [
+        {
+            (c.name, c.on, metric): value
+            for c in run.counts
+            for metric, value in c.values.items()
+            if metric in COSTS
+        }
+        for run in runs
+    ]
+    moved = [
+        (key, values[0][key], value)
+        for key, value in values[1].items()
+        if key in values[0] and abs(value - values[0][key]) > policy.count_relevance * values[0][key]
+    ]
+    moved.sort(key=lambda item: -abs(item[2] - item[1]) / max(item[1], 1))
+    same = len(values[1]) - len(moved)
+    if not moved:
+        return [f"Compiled code: {same:,} numbers are the same.", ""]
+    lines = ["| compiled code | for | metric | before | after | change |", "|---|---|---|---:|---:|---:|"]
+    for (name, on, metric), before, after in moved[:MOST_ROWS]:
+        change = f"{after / before - 1:+.1%}" if before else f"+{after}"
+        lines.append(f"| {name} | {on} | {metric} | {before:,} | {after:,} | {change} |")
+    return [*lines, "", f"{len(moved):,} numbers changed, {same:,} did not.", ""]
+
+
+def _times(found: Mapping[str, Comparison]) -> list[str]:
+    """Markdown lines: CPU times of both versions."""
+    if not found:
+        return []
+    lines = ["| CPU time | verdict | change | interval | p |", "|---|---|---:|---|---:|"]
+    for name, item in sorted(found.items(), key=lambda pair: -abs(pair[1].ratio)):
+        lines.append(
+            f"| {name} | {item.change} | {item.ratio:+.1%} | {item.low:+.1%} to {item.high:+.1%} "
+            f"| {item.adjusted:.2g} |"
+        )
+    return [*lines, ""]

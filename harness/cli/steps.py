@@ -1,0 +1,118 @@
+"""Steps of a night or a gate: other subcommands in processes of their own, and what became of each."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvproof.harness.cli.registry import all_commands
+
+VERDICTS = {0: "PASS", 1: "FAIL", 3: "UNKNOWN"}
+TAIL = 12
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    Attributes:
+        name: in words.
+        arguments: of ``kvproof``, or of Python after ``-m`` if ``module`` says so.
+        seconds: it is ended after so long.
+        module: run ``python -m arguments`` instead.
+        red: what an exit status of 1 means.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    seconds: float = 3600.0
+    module: bool = False
+    red: str = "FAIL"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step.
+
+    Attributes:
+        step: the step.
+        verdict: PASS, FAIL, SLOWER, UNKNOWN or NOT_RUN.
+        reason: why it is not PASS.
+        seconds: how long it took.
+        output: its last lines.
+    """
+
+    step: Step
+    verdict: str
+    reason: str
+    seconds: float
+    output: tuple[str, ...] = ()
+
+
+def perform(
+    step: Step, folder: Path, source: Path | None = None, more: Mapping[str, str] | None = None
+) -> Outcome:
+    """Run a step in a folder. A subcommand that this kvproof does not have is NOT_RUN.
+
+    Args:
+        step: what to run.
+        folder: working directory.
+        source: folder to import kvproof from; None for the one that runs.
+        more: further environment variables.
+    """
+    if not step.module and not _known(step.arguments):
+        return Outcome(step, "NOT_RUN", f"this kvproof has no command {step.arguments[0]!r}", 0.0)
+    paths = [str(source)] if source else [path for path in sys.path if path]
+    environment = {**os.environ, **(more or {}), "PYTHONPATH": os.pathsep.join(paths)}
+    module = () if step.module else ("kvproof",)
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(  # noqa: S603  (this interpreter)
+            [sys.executable, "-m", *module, *step.arguments],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=step.seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(step, "UNKNOWN", f"ended after {step.seconds:g} s", time.monotonic() - begun)
+    lines = tuple(line for line in done.stdout.splitlines() if line.strip())
+    verdict = step.red if done.returncode == 1 else VERDICTS.get(done.returncode, "UNKNOWN")
+    reason = "" if verdict == "PASS" else (lines[-1][:200] if lines else f"exit status {done.returncode}")
+    return Outcome(step, verdict, reason, time.monotonic() - begun, lines[-TAIL:])
+
+
+def _known(arguments: Sequence[str]) -> bool:
+    known = all_commands()
+    return arguments[0] in known or " ".join(arguments[:2]) in known
+
+
+def table(outcomes: Sequence[Outcome]) -> list[str]:
+    """Markdown lines: one row a step."""
+    lines = ["| step | verdict | seconds | what |", "|---|---|---:|---|"]
+    for outcome in outcomes:
+        words = (outcome.reason or (outcome.output[-1] if outcome.output else "")).replace("|", "\\|")
+        lines.append(f"| {outcome.step.name} | {outcome.verdict} | {outcome.seconds:.0f} | {words[:160]} |")
+    return lines
+
+
+def details(outcomes: Sequence[Outcome]) -> list[str]:
+    """Markdown lines: the command and last lines of each step that is not PASS."""
+    lines: list[str] = []
+    for outcome in outcomes:
+        if outcome.verdict in {"PASS", "NOT_RUN"} or not outcome.output:
+            continue
+        command = shlex.join(("python", "-m") if outcome.step.module else ("kvproof",))
+        lines += ["", f"<details><summary>{outcome.step.name}: {outcome.verdict}</summary>", "", "```text"]
+        lines += [f"$ {command} {shlex.join(outcome.step.arguments)}", *outcome.output, "```", "", "</details>"]
+    return lines
