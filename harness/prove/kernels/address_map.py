@@ -31,6 +31,7 @@ from kvproof.harness.solve.term import (
     le,
     linear,
     lt,
+    mul,
     neg,
     or_,
     scale,
@@ -283,6 +284,16 @@ def _goal(
     for number, size in zip(program.ids, one.questions.launch.grid, strict=True):
         sizes[number] = size
     found = solve(equations, unknowns, sizes.get)
+    if found is None:
+        # One equation of the offset, in which the program and the lanes are digits.
+        view = view_of(one.questions, one.access)
+        offset = None if view is None else element_offset(one.access, view)
+        if view is None or offset is None:
+            return None
+        wanted = integer(0)
+        for part, stride in zip((*name.cell, *columns), view.strides, strict=True):
+            wanted = add(wanted, mul(part, stride))
+        found = solve([(offset, wanted)], unknowns, sizes.get)
     if found is None:
         return None
     path = [part for condition in one.access.path for part in conjuncts(condition) if part not in without]
