@@ -1,4 +1,4 @@
-"""Sparse paged attention on the device: keys are gathered row by row, 64 (or 32) of them a tile.
+"""Sparse paged attention on the device: keys are gathered row by row, a tile of them at a time.
 
 A tile's softmax statistics and its weighted sum of values are computed from nothing, and folded into what came
 before by one formula (:func:`fold_weights`), tile by tile in the order of the slice. One program may do that
@@ -6,10 +6,9 @@ for a whole slice, or each tile may be left in scratch memory by whichever progr
 kernel: the same operations in the same order, so a result's bits depend neither on the number of splits nor on
 what else is in the batch.
 
-Keys lie along the first dimension of a tile and heads along the second. A tile of keys is then the left operand
-of both products, read from shared memory as gathered, and 16 heads do not have to be padded to the 64 rows that
-a Hopper matrix instruction wants on the left. The 512 columns are four slices of 128: each is a load, a product
-and a sum of its own, which keeps the running sum and a tile's sum in registers together.
+The 512 columns are slices of 64 (``attention_keys``). Each slice has two products of its own, and its sum is
+folded at once, so that a program never holds a whole tile's sums beside its running ones. A key is loaded once and
+used as key and as value.
 """
 
 # Device code is not quite Python: numbers are constexpr, tl.range is iterable, branches are decided when compiled.
@@ -20,67 +19,21 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from kvproof.kernels.fp8_parts import decode_e4m3, scale_of_byte
-from kvproof.kernels.row_index.kernel import row_offset
+from kvproof.kernels.attention_keys import key_slices, slice_columns
 
 LOG2E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
-def packed_values(code, FNUZ: tl.constexpr, NATIVE: tl.constexpr):
-    """fp32 values of e4m3 codes; NATIVE by the conversion instruction of an NVIDIA GPU (OCP only, exact)."""
-    return code.to(tl.float8e4nv, bitcast=True).to(tl.float32) if NATIVE else decode_e4m3(code, FNUZ)
-
-
-@triton.jit
-def key_slice(
-    row,
-    live,
-    plane_ptr,
-    plane_stride,
-    rope_ptr,
-    rope_stride,
-    PART: tl.constexpr,
-    PACKED: tl.constexpr,
-    FNUZ: tl.constexpr,
-    NATIVE: tl.constexpr,
-):
-    """Columns 128*PART.. of some rows, bf16 [rows, 128]; zeros in place of a row that is not live.
-
-    A row that is not live is not read: what it holds may be NaN, which no multiplication by 0 would remove.
-    """
-    column = tl.arange(0, 128)
-    start = plane_ptr + row_offset(row, plane_stride)
-    if PACKED:
-        first = (column < 64)[None, :]
-        byte = tl.load(start + 448 + 4 * PART, mask=live, other=0)
-        if PART < 3:
-            code = tl.load(start[:, None] + (128 * PART + column)[None, :], mask=live[:, None], other=0)
-            second_byte = tl.load(start + 450 + 4 * PART, mask=live, other=0)
-            scale = tl.where(first, scale_of_byte(byte)[:, None], scale_of_byte(second_byte)[:, None])
-            keys = (packed_values(code, FNUZ, NATIVE) * scale).to(tl.bfloat16)
-        else:
-            code = tl.load(start[:, None] + (384 + column)[None, :], mask=live[:, None] & first, other=0)
-            nope = packed_values(code, FNUZ, NATIVE) * scale_of_byte(byte)[:, None]
-            # The last 64 columns come from the other plane.
-            rope = rope_ptr + row_offset(row, rope_stride)[:, None] + (column - 64)[None, :]
-            rotated = tl.load(rope, mask=live[:, None] & (column >= 64)[None, :], other=0.0)
-            keys = tl.where(first, nope.to(tl.bfloat16), rotated)
-    else:
-        keys = tl.load(start[:, None] + (128 * PART + column)[None, :], mask=live[:, None], other=0.0)
-    return keys
-
-
-@triton.jit
 def tile_weights(scores, live):
-    """(weights [keys, heads], their sums, maxima [heads]) of one tile; scores in powers of two.
+    """(weights [heads, keys], their sums, maxima [heads]) of one tile; scores in powers of two.
 
     A weight is relative to the head's maximum in this tile. The maximum of a tile without a live key is -inf.
     """
-    scores = tl.where(live[:, None], scores, float("-inf"))
-    top = tl.max(scores, 0)
-    weights = tl.exp2(scores - tl.where(top == float("-inf"), 0.0, top)[None, :])
-    return weights, tl.sum(weights, 0), top
+    scores = tl.where(live[None, :], scores, float("-inf"))
+    top = tl.max(scores, 1)
+    weights = tl.exp2(scores - tl.where(top == float("-inf"), 0.0, top)[:, None])
+    return weights, tl.sum(weights, 1), top
 
 
 @triton.jit
@@ -98,15 +51,18 @@ def fold(before, tile, keep, take):
 
 
 @triton.jit
-def fold_tile(c0, c1, c2, c3, total, top, s0, s1, s2, s3, weight, tile_top):
-    """A head's sums, sum of weights and maximum so far, with one more tile's."""
-    top, keep, take = fold_weights(top, tile_top)
-    wide = tl.broadcast_to(take[None, :], s0.shape)
-    c0 = fold(c0, s0, keep[None, :], wide)
-    c1 = fold(c1, s1, keep[None, :], wide)
-    c2 = fold(c2, s2, keep[None, :], wide)
-    c3 = fold(c3, s3, keep[None, :], wide)
-    return c0, c1, c2, c3, fold(total, weight, keep, take), top
+def fold_slice(before, weights, keys, keep, take):
+    """A column slice's sums [heads, 64] so far, with one more tile's."""
+    tile = tl.dot(weights, keys)
+    return fold(before, tile, keep[:, None], tl.broadcast_to(take[:, None], tile.shape))
+
+
+@triton.jit
+def store_slice(start, values, mask, PART: tl.constexpr, QUADS: tl.constexpr):
+    """One column slice [heads, 64] to rows of 512 that begin at ``start`` [heads, 1], as their type."""
+    kind = start.dtype.element_ty
+    column, held = slice_columns(PART, QUADS)
+    tl.store(start + column[None, :], values.to(kind), mask=mask & held[None, :] if QUADS else mask)
 
 
 @triton.jit
@@ -136,62 +92,94 @@ def slice_bounds(indptr_ptr, token, count, BLOCK_N: tl.constexpr):
 
 
 @triton.jit
-def attend_tile(
-    at,
+def attend_source(
+    begin_at,
     stop,
+    step,
+    number,
     indices_ptr,
     rows,
     plane_ptr,
     plane_stride,
     rope_ptr,
     rope_stride,
-    q0,
-    q1,
-    q2,
-    q3,
+    sums_ptr,
+    stats_ptr,
+    head,
+    heads,
     qk_scale,
+    q0, q1, q2, q3, q4, q5, q6, q7, q8,
+    c0, c1, c2, c3, c4, c5, c6, c7, c8,
+    total,
+    top,
     PACKED: tl.constexpr,
+    QUADS: tl.constexpr,
     FNUZ: tl.constexpr,
-    NATIVE: tl.constexpr,
-):
-    """One tile: (sums of its four column slices [128, heads], sum of weights, maximum).
+    WORDS: tl.constexpr,
+    SPLIT: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STAGES: tl.constexpr,
+):  # fmt: skip
+    """Every tile that a program has of one source of keys: folded into its sums, or left in scratch (SPLIT).
 
     Args:
-        at: places of the tile's entries in the index buffer; those from ``stop`` on are none of it.
+        begin_at: first entry of the program's first tile in the index buffer; ``step`` entries lie from one of
+            its tiles to the next. Entries from ``stop`` on are none of the slice.
+        number: scratch number of the first tile; the next has ``step / BLOCK_N`` more.
+        c0 .. c8, total, top: sums [heads, 64] of each column slice, sum of weights, maximum so far.
+
+    Returns:
+        The eleven values, with this source's tiles.
     """
-    row = tl.load(indices_ptr + at, mask=at < stop, other=-1)
-    live = (row >= 0) & (row < rows)
-    k0 = key_slice(row, live, plane_ptr, plane_stride, rope_ptr, rope_stride, 0, PACKED, FNUZ, NATIVE)
-    scores = tl.dot(k0, q0)
-    k1 = key_slice(row, live, plane_ptr, plane_stride, rope_ptr, rope_stride, 1, PACKED, FNUZ, NATIVE)
-    scores = tl.dot(k1, q1, scores)
-    k2 = key_slice(row, live, plane_ptr, plane_stride, rope_ptr, rope_stride, 2, PACKED, FNUZ, NATIVE)
-    scores = tl.dot(k2, q2, scores)
-    k3 = key_slice(row, live, plane_ptr, plane_stride, rope_ptr, rope_stride, 3, PACKED, FNUZ, NATIVE)
-    scores = tl.dot(k3, q3, scores)
-    weights, total, top = tile_weights(scores * qk_scale, live)
-    weights = weights.to(tl.bfloat16)
-    s0 = tl.dot(tl.trans(k0), weights)
-    s1 = tl.dot(tl.trans(k1), weights)
-    s2 = tl.dot(tl.trans(k2), weights)
-    s3 = tl.dot(tl.trans(k3), weights)
-    return s0, s1, s2, s3, total, top
-
-
-@triton.jit
-def store_slices(base, s0, s1, s2, s3, mask):
-    """Store four column slices [128, heads] as rows of 512; ``base`` [1, heads] points at the rows."""
-    cells = base + tl.arange(0, 128)[:, None]
-    tl.store(cells, s0, mask=mask)
-    tl.store(cells + 128, s1, mask=mask)
-    tl.store(cells + 256, s2, mask=mask)
-    tl.store(cells + 384, s3, mask=mask)
-
-
-@triton.jit
-def leave_tile(sums_ptr, stats_ptr, tile, head, heads, s0, s1, s2, s3, weight, tile_top):
-    """Leave a tile in scratch: sums [tile, head, 512], then [tile, head, (sum of weights, maximum)]."""
-    place = tile.to(tl.int64) * heads + head
-    store_slices(sums_ptr + (place * 512)[None, :], s0, s1, s2, s3, (head < heads)[None, :])
-    tl.store(stats_ptr + 2 * place, weight, mask=head < heads)
-    tl.store(stats_ptr + 2 * place + 1, tile_top, mask=head < heads)
+    n = tl.arange(0, BLOCK_N)
+    for begin in tl.range(begin_at, stop, step, num_stages=STAGES):
+        at = begin + n
+        row = tl.load(indices_ptr + at, mask=at < stop, other=-1)
+        live = (row >= 0) & (row < rows)
+        k0, k1, k2, k3, k4, k5, k6, k7, k8 = key_slices(
+            row, live, plane_ptr, plane_stride, rope_ptr, rope_stride, PACKED, QUADS, FNUZ, WORDS
+        )
+        scores = tl.dot(q0, tl.trans(k0))
+        scores = tl.dot(q1, tl.trans(k1), scores)
+        scores = tl.dot(q2, tl.trans(k2), scores)
+        scores = tl.dot(q3, tl.trans(k3), scores)
+        scores = tl.dot(q4, tl.trans(k4), scores)
+        scores = tl.dot(q5, tl.trans(k5), scores)
+        scores = tl.dot(q6, tl.trans(k6), scores)
+        scores = tl.dot(q7, tl.trans(k7), scores)
+        if QUADS:
+            scores = tl.dot(q8, tl.trans(k8), scores)
+        weights, weight, tile_top = tile_weights(scores * qk_scale, live)
+        weights = weights.to(tl.bfloat16)
+        if SPLIT:
+            # Sums [tile, head, 512], and [tile, head, (sum of weights, maximum)].
+            tile = number + (begin - begin_at) // BLOCK_N
+            place = tile.to(tl.int64) * heads + head
+            cell = sums_ptr + (place * 512)[:, None]
+            held = (head < heads)[:, None]
+            store_slice(cell, tl.dot(weights, k0), held, 0, QUADS)
+            store_slice(cell, tl.dot(weights, k1), held, 1, QUADS)
+            store_slice(cell, tl.dot(weights, k2), held, 2, QUADS)
+            store_slice(cell, tl.dot(weights, k3), held, 3, QUADS)
+            store_slice(cell, tl.dot(weights, k4), held, 4, QUADS)
+            store_slice(cell, tl.dot(weights, k5), held, 5, QUADS)
+            store_slice(cell, tl.dot(weights, k6), held, 6, QUADS)
+            store_slice(cell, tl.dot(weights, k7), held, 7, QUADS)
+            if QUADS:
+                store_slice(cell, tl.dot(weights, k8), held, 8, QUADS)
+            tl.store(stats_ptr + 2 * place, weight, mask=head < heads)
+            tl.store(stats_ptr + 2 * place + 1, tile_top, mask=head < heads)
+        else:
+            top, keep, take = fold_weights(top, tile_top)
+            total = fold(total, weight, keep, take)
+            c0 = fold_slice(c0, weights, k0, keep, take)
+            c1 = fold_slice(c1, weights, k1, keep, take)
+            c2 = fold_slice(c2, weights, k2, keep, take)
+            c3 = fold_slice(c3, weights, k3, keep, take)
+            c4 = fold_slice(c4, weights, k4, keep, take)
+            c5 = fold_slice(c5, weights, k5, keep, take)
+            c6 = fold_slice(c6, weights, k6, keep, take)
+            c7 = fold_slice(c7, weights, k7, keep, take)
+            if QUADS:
+                c8 = fold_slice(c8, weights, k8, keep, take)
+    return c0, c1, c2, c3, c4, c5, c6, c7, c8, total, top

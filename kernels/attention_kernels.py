@@ -9,15 +9,14 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.attention_core import (
-    attend_tile,
+    attend_source,
     fold,
-    fold_tile,
     fold_weights,
-    leave_tile,
     result_factor,
     slice_bounds,
-    store_slices,
+    store_slice,
 )
+from kvproof.kernels.attention_keys import plain_slice
 
 # Counts and strides of the second source are 0 and its pointers any valid ones where EXTEND is off.
 COUNTS = ["heads", "rows", "count", "extend_rows", "extend_count", "splits", "qk_scale"]
@@ -52,8 +51,10 @@ def attend_kernel(
     splits,
     qk_scale,
     PACKED: tl.constexpr,
+    QUADS: tl.constexpr,
     FNUZ: tl.constexpr,
-    NATIVE: tl.constexpr,
+    WORDS: tl.constexpr,
+    EXTEND_WORDS: tl.constexpr,
     EXTEND: tl.constexpr,
     SPLIT: tl.constexpr,
     BLOCK_H: tl.constexpr,
@@ -79,55 +80,54 @@ def attend_kernel(
         if split >= all_tiles:
             return
 
-    live_head = (head < heads)[None, :]
-    d = tl.arange(0, 128)[:, None]
-    q = q_ptr + token.to(tl.int64) * q_stride_t + (head.to(tl.int64) * q_stride_h)[None, :] + d
-    q0 = tl.load(q, mask=live_head, other=0.0)
-    q1 = tl.load(q + 128, mask=live_head, other=0.0)
-    q2 = tl.load(q + 256, mask=live_head, other=0.0)
-    q3 = tl.load(q + 384, mask=live_head, other=0.0)
-    top = tl.full([BLOCK_H], float("-inf"), tl.float32)
+    live_head = head < heads
+    q = q_ptr + token.to(tl.int64) * q_stride_t + head.to(tl.int64) * q_stride_h
+    q0 = plain_slice(q, live_head, 0, QUADS)
+    q1 = plain_slice(q, live_head, 1, QUADS)
+    q2 = plain_slice(q, live_head, 2, QUADS)
+    q3 = plain_slice(q, live_head, 3, QUADS)
+    q4 = plain_slice(q, live_head, 4, QUADS)
+    q5 = plain_slice(q, live_head, 5, QUADS)
+    q6 = plain_slice(q, live_head, 6, QUADS)
+    q7 = plain_slice(q, live_head, 7, QUADS)
+    q8 = plain_slice(q, live_head, 8, QUADS) if QUADS else q7
+    c0 = tl.zeros([BLOCK_H, 64], tl.float32)
+    c1, c2, c3, c4, c5, c6, c7, c8 = c0, c0, c0, c0, c0, c0, c0, c0
     total = tl.zeros([BLOCK_H], tl.float32)
-    c0 = tl.zeros([128, BLOCK_H], tl.float32)
-    c1 = tl.zeros([128, BLOCK_H], tl.float32)
-    c2 = tl.zeros([128, BLOCK_H], tl.float32)
-    c3 = tl.zeros([128, BLOCK_H], tl.float32)
+    top = tl.full([BLOCK_H], float("-inf"), tl.float32)
 
-    n = tl.arange(0, BLOCK_N)
-    for begin in tl.range(first + split * BLOCK_N, stop, splits * BLOCK_N, num_stages=STAGES):
-        s0, s1, s2, s3, weight, tile_top = attend_tile(
-            begin + n, stop, indices_ptr, rows, plane_ptr, plane_stride, rope_ptr, rope_stride,
-            q0, q1, q2, q3, qk_scale, PACKED, FNUZ, NATIVE,
-        )  # fmt: skip
-        if SPLIT:
-            tile = number + (begin - first) // BLOCK_N
-            leave_tile(sums_ptr, stats_ptr, tile, head, heads, s0, s1, s2, s3, weight, tile_top)
-        else:
-            c0, c1, c2, c3, total, top = fold_tile(c0, c1, c2, c3, total, top, s0, s1, s2, s3, weight, tile_top)
+    c0, c1, c2, c3, c4, c5, c6, c7, c8, total, top = attend_source(
+        first + split * BLOCK_N, stop, splits * BLOCK_N, number + split,
+        indices_ptr, rows, plane_ptr, plane_stride, rope_ptr, rope_stride, sums_ptr, stats_ptr,
+        head, heads, qk_scale,
+        q0, q1, q2, q3, q4, q5, q6, q7, q8, c0, c1, c2, c3, c4, c5, c6, c7, c8, total, top,
+        PACKED, QUADS, FNUZ, WORDS, SPLIT, BLOCK_N, STAGES,
+    )  # fmt: skip
     if EXTEND:
         # Tiles are counted through both sources: the second's first is tile ``tiles``.
         own = (split + splits - tiles % splits) % splits
-        for begin in tl.range(e_first + own * BLOCK_N, e_stop, splits * BLOCK_N, num_stages=STAGES):
-            s0, s1, s2, s3, weight, tile_top = attend_tile(
-                begin + n, e_stop, extend_indices_ptr, extend_rows, extend_ptr, extend_stride, extend_ptr, 0,
-                q0, q1, q2, q3, qk_scale, False, False, False,
-            )  # fmt: skip
-            if SPLIT:
-                tile = number + tiles + (begin - e_first) // BLOCK_N
-                leave_tile(sums_ptr, stats_ptr, tile, head, heads, s0, s1, s2, s3, weight, tile_top)
-            else:
-                c0, c1, c2, c3, total, top = fold_tile(
-                    c0, c1, c2, c3, total, top, s0, s1, s2, s3, weight, tile_top
-                )
+        c0, c1, c2, c3, c4, c5, c6, c7, c8, total, top = attend_source(
+            e_first + own * BLOCK_N, e_stop, splits * BLOCK_N, number + tiles + own,
+            extend_indices_ptr, extend_rows, extend_ptr, extend_stride, extend_ptr, 0, sums_ptr, stats_ptr,
+            head, heads, qk_scale,
+            q0, q1, q2, q3, q4, q5, q6, q7, q8, c0, c1, c2, c3, c4, c5, c6, c7, c8, total, top,
+            False, QUADS, False, EXTEND_WORDS, SPLIT, BLOCK_N, STAGES,
+        )  # fmt: skip
     if not SPLIT:
         sink = tl.load(sink_ptr + head, mask=head < heads, other=0.0)
-        factor = result_factor(top, total, sink)[None, :]
-        out = out_ptr + token.to(tl.int64) * out_stride_t + (head.to(tl.int64) * out_stride_h)[None, :]
-        kind = out_ptr.dtype.element_ty
-        store_slices(
-            out, (c0 * factor).to(kind), (c1 * factor).to(kind), (c2 * factor).to(kind), (c3 * factor).to(kind),
-            live_head,
-        )  # fmt: skip
+        factor = result_factor(top, total, sink)[:, None]
+        out = (out_ptr + token.to(tl.int64) * out_stride_t + head.to(tl.int64) * out_stride_h)[:, None]
+        held = live_head[:, None]
+        store_slice(out, c0 * factor, held, 0, QUADS)
+        store_slice(out, c1 * factor, held, 1, QUADS)
+        store_slice(out, c2 * factor, held, 2, QUADS)
+        store_slice(out, c3 * factor, held, 3, QUADS)
+        store_slice(out, c4 * factor, held, 4, QUADS)
+        store_slice(out, c5 * factor, held, 5, QUADS)
+        store_slice(out, c6 * factor, held, 6, QUADS)
+        store_slice(out, c7 * factor, held, 7, QUADS)
+        if QUADS:
+            store_slice(out, c8 * factor, held, 8, QUADS)
 
 
 @triton.jit(do_not_specialize=["heads", "count", "extend_count"])

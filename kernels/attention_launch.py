@@ -25,6 +25,10 @@ MERGE_TILE_CPU = (16, 512)
 """Likewise where programs run one after the other."""
 
 
+FEW_HEADS = 16
+"""Up to so many heads a program takes packed rows in quads: with more, the ninth slice of sums does not fit."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a launch is cut up. Fixed by shapes and device, never by a tensor's contents or the clock.
@@ -47,17 +51,15 @@ class Plan:
 def tiles(heads: int, *, packed: bool, hip: bool) -> Plan:
     """The plan of one program.
 
-    On an NVIDIA GPU 64 keys make a whole matrix instruction; 16 heads leave room for two tiles in flight beside
-    a running sum in the registers of four warps. More heads a program read the keys fewer times. On an AMD GPU
-    a tile has to fit 64 KiB of shared memory.
+    On an NVIDIA GPU up to 16 heads are one row of small matrix instructions, and several programs share a
+    multiprocessor; more heads are taken 64 at a time, the least that a Hopper matrix instruction has, so that keys
+    are gathered and unpacked as few times as can be. On an AMD GPU a tile has to fit 64 KiB of shared memory.
     """
     if hip:
-        return Plan(16 if heads <= 16 else 32, 32, 4, 2)
-    if heads <= 16:
-        return Plan(16, 64, 4, 3)
-    if not packed:
-        return Plan(32, 64, 4, 3)
-    return Plan(32, 64, 8, 3) if heads <= 32 else Plan(64, 64, 8, 3)
+        return Plan(16, 32, 4, 2)
+    if heads <= FEW_HEADS:
+        return Plan(16, 64, 8, 3) if packed else Plan(16, 32, 4, 5)
+    return Plan(64, 64, 8, 3)
 
 
 @functools.cache
@@ -95,6 +97,11 @@ def check_keys(names: tuple[str, str, str, str], keys: Keys, tokens: int, like: 
     check_rows(rows, keys.rows)
     check_vector(indices, keys.indices, 0, like)
     check_vector(indptr, keys.indptr, tokens + 1, like)
+
+
+def in_words(rows: torch.Tensor, size: int) -> bool:
+    """Whether every row of a plane begins at a whole word of ``size`` bytes."""
+    return rows.data_ptr() % size == 0 and rows.stride(0) * rows.element_size() % size == 0
 
 
 def check_heads(name: str, value: torch.Tensor, shape: list[str | int], like: torch.Tensor) -> None:
@@ -156,6 +163,7 @@ def run_attention(
     scratch = entries * heads if splits > 1 else 0
     sums = torch.empty((scratch, WIDTH), dtype=torch.float32, device=q.device)
     stats = torch.empty((scratch, 2), dtype=torch.float32, device=q.device)
+    gpu = has_native_e4m3(q)
     second = keys if extend is None else extend
     common: dict[str, Any] = {"EXTEND": extend is not None, "BLOCK_N": plan.block_n}
     launch(
@@ -189,8 +197,10 @@ def run_attention(
         scale * LOG2E,
         **common,
         PACKED=packed,
+        QUADS=packed and plan.block_h <= FEW_HEADS,
         FNUZ=fnuz,
-        NATIVE=packed and not fnuz and has_native_e4m3(q),
+        WORDS=gpu and not fnuz and keys.rope is not None and in_words(keys.rows, 4),
+        EXTEND_WORDS=gpu and extend is not None and in_words(extend.rows, 8),
         SPLIT=splits > 1,
         BLOCK_H=plan.block_h,
         STAGES=plan.stages,

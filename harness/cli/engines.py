@@ -20,6 +20,7 @@ from kvproof.harness.cli.proving import EVERYTHING_ANEW, ProofChoice, run_proofs
 from kvproof.harness.cli.systems import EVERY_RANK, proof_subjects, statements_of, subject_names
 from kvproof.harness.devices.base import Availability, Device
 from kvproof.models.deepseek_v4 import ModelConfig
+from kvproof.properties.joint.obligations import OBLIGATIONS
 from kvproof.properties.statement import Needs, all_statements
 from kvproof.reports.errors import ReportError
 from kvproof.reports.finding import Finding
@@ -222,7 +223,7 @@ def fuzz_tasks(
     any_layout: bool,
     systems: Sequence[str] = ("row-space", "schema", "scratch"),
 ) -> list[FuzzTask]:
-    """Every statement, and every kernel on every device that is here.
+    """Every statement, and every kernel and joint obligation on every device that is here.
 
     Few configurations are fuzzed one by one. Many would leave each property too little of a short budget to see
     what it needs, so then one task draws from all of them.
@@ -263,6 +264,11 @@ def fuzz_tasks(
                     continue
                 run = partial(_fuzz_kernel, name, found.name, together, every)
                 tasks.append(FuzzTask(together, name, found.name, prop.needs, run, weight))
+            if "row-space" in systems:
+                for name, obligation in OBLIGATIONS.items():
+                    run = partial(_fuzz_joint, name, found.name, together, every)
+                    needs = obligation.needs_of(every)
+                    tasks.append(FuzzTask(together, name, found.name, needs, run, weight))
     return tasks
 
 
@@ -293,6 +299,17 @@ def _fuzz_kernel(name: str, device: str, subject: str, source: _Source, turn: Tu
     prop = all_kernel_properties()[name]
     drawn = replace(prop, cases=lambda _: st.sampled_from(source).flatmap(prop.cases))
     return _named(subject, fuzz_kernel(all_kernels()[name], find_device(device), prop=drawn, **turn.options))
+
+
+def _fuzz_joint(name: str, device: str, subject: str, source: _Source, turn: Turn) -> Result:
+    from hypothesis import strategies as st
+
+    from kvproof.harness.devices.registry import find_device
+    from kvproof.harness.run.forward.fuzz import cases, fuzz_joint
+
+    drawn = st.sampled_from(source).flatmap(partial(cases, name))
+    obligation = replace(OBLIGATIONS[name], needs=OBLIGATIONS[name].needs_of(source))
+    return _named(subject, fuzz_joint(obligation, find_device(device), drawn=drawn, **turn.options))
 
 
 def _named(subject: str, result: Result) -> Result:

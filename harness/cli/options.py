@@ -83,6 +83,9 @@ Contracts = Annotated[
         "--contract", metavar="NAME", help="With --target: only this contract. May be given more than once."
     ),
 ]
+ListOnly = Annotated[
+    bool, typer.Option("--list", help="Only say what would run and what each needs to have seen; run nothing.")
+]
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Also write the run's record to FILE as JSON.")
 ]

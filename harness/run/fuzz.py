@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from kvproof.harness.check import differential
 from kvproof.harness.check.choosers import ClaimFailed, DrawChooser
 from kvproof.harness.check.choosers import check_case as check_statement_case
-from kvproof.harness.check.codec import case_json
+from kvproof.harness.check.codec import case_from_json, case_json
 from kvproof.harness.devices.base import Device, DeviceLostError
 from kvproof.harness.run.exploration import Abandon, Exploration, Progress, Shrinking, explore
+from kvproof.harness.run.reduce import reduced
 from kvproof.kernels.registry import Kernel
 from kvproof.models.deepseek_v4 import ModelConfig
+from kvproof.models.errors import LayoutError
 from kvproof.properties.statement import Needs, Statement
-from kvproof.properties.strategies.cases import KernelProperty, all_kernel_properties
+from kvproof.properties.strategies.cases import Case, KernelProperty, all_kernel_properties
 from kvproof.properties.strategies.systems import system_kind
 from kvproof.reports import environment
 from kvproof.reports.finding import Finding, canonical_json
@@ -110,7 +112,36 @@ def fuzz_kernel(
         enough=partial(satisfied, prop.needs) if until_needs else None,
         first_chunk=first_chunk,
     )
+    if run.failure is not None and not run.note:
+        run = replace(run, failure=_smallest(kernel, device, prop, run.failure))
     return _finish(result, run, prop.needs, finding)
+
+
+def _smallest(kernel: Kernel, device: Device, prop: KernelProperty, met: _Met) -> _Met:
+    """A failing launch with its numbers lowered as far as it still fails in the same way."""
+
+    def failing(case: Case) -> differential.CaseFailed | None:
+        try:
+            differential.check_case(kernel, device, case, prop.explain)
+        except differential.CaseFailed as failure:
+            # In the same way: the same kind of failure, of the same tensor.
+            same = (failure.kind, failure.message.split()[0]) == (met.kind, met.message.split()[0])
+            return failure if same else None
+        except (differential.BadCaseError, LayoutError):
+            return None
+        return None
+
+    # A launch that the device refused says nothing about numbers.
+    if met.kind == "device":
+        return met
+    try:
+        found = reduced(kernel, case_from_json(json.loads(zlib.decompress(met.launch))), failing)
+    except DeviceLostError:
+        return met
+    if found is None:
+        return met
+    case, failure = found
+    return _Met.of(canonical_json(case_json(case)).encode(), failure)
 
 
 @dataclass(frozen=True)

@@ -75,12 +75,16 @@ def csa_translate_kernel(
     low = tl.minimum(tl.maximum(-start, 0), TOPK).to(tl.int32)
     stop = tl.maximum(tl.minimum(tl.minimum(head, TOPK), num_cells - start), 0).to(tl.int32)
     written = (k >= low) & (k < stop)
-    # An entry's group must be complete, and its column in the table.
+    # An entry's group must be complete, and its column in the table. One that is, is not negative, and unsigned
+    # numbers are divided by a power of two at less cost.
     listed = tl.minimum(columns.to(tl.int64) * CAPACITY, 2147483647)
     known = written & (entry >= 0) & (entry < visible_groups(pos, listed, RATIO))
-    block = tl.load(tables_ptr + sequence.to(tl.int64) * table_stride + entry // CAPACITY, mask=known, other=-1)
-    row = compress_row(block, entry % CAPACITY, envelope_rows)
-    row = tl.where(known & (row <= 2147483647), row, -1)
+    place = entry.to(tl.uint32, bitcast=True)
+    column = (place // CAPACITY).to(tl.int32)
+    block = tl.load(tables_ptr + sequence.to(tl.int64) * table_stride + column, mask=known, other=-1)
+    row = compress_row(block, (place % CAPACITY).to(tl.int32), envelope_rows)
+    # Where the entry is not known, the block was not read and is -1, and so is the row.
+    row = tl.where(row <= 2147483647, row, -1)
     tl.store(indices_ptr + start + k, row.to(tl.int32), mask=written)
 
 

@@ -26,8 +26,8 @@ from kvproof.kernels.index_parts import (
 from kvproof.kernels.launch import launch
 from kvproof.models.row_space import CSA_RATIO, DENSE_RATIO, HCA_RATIO, UnifiedPoolGeometry
 
-GROUPS = 256
-"""HCA groups that a program writes at a time, four a thread."""
+GROUPS = 128
+"""HCA groups that a program, one warp, writes at a time."""
 
 
 @triton.jit
@@ -293,5 +293,5 @@ def write_v4_paged_prefill_indices(
         PER_BLOCK=max(geometry.block_size // HCA_RATIO, 1),
         BLOCK_W=triton.next_power_of_2(win),
         BLOCK_G=GROUPS,
-        num_warps=2,
+        num_warps=1,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.properties.statement import Needs
 
 
@@ -22,6 +23,15 @@ class Obligation:
     words: str
     needs: Needs
 
+    def needs_of(self, subjects: Iterable[ModelConfig | None]) -> Needs:
+        """What a run on these configurations (None: any pool) must have seen: no drafts where none has any."""
+        if any(subject is None or subject.draft_tokens for subject in subjects):
+            return self.needs
+        return Needs(self.needs.cases, {e: n for e, n in self.needs.events.items() if e not in OF_DRAFTS})
+
+
+OF_DRAFTS = ("verify", "rejected drafts")
+"""Events that only a configuration with drafts can show."""
 
 _SEEN = {
     "prefill": 10,

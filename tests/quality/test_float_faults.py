@@ -27,6 +27,7 @@ MODULES = {
     "fp8_pack": ("fp8_parts", "fp8_pack.kernel"),
     "fp8_unpack": ("fp8_parts", "fp8_unpack.kernel"),
     "attention_decode": (
+        "attention_keys",
         "attention_core",
         "attention_kernels",
         "attention_launch",
@@ -99,14 +100,11 @@ FAULTS: dict[str, Fault] = {
     "poisoned null row": Fault(
         "attention_decode",
         {
-            "attention_core": [
+            "attention_keys": [
                 (
-                    "start = plane_ptr + row_offset(row, plane_stride)",
-                    "start = plane_ptr + row_offset(tl.where(live, row, 0), plane_stride)",
-                ),
-                (
-                    "(128 * PART + column)[None, :], mask=live[:, None], other=0.0)",
-                    "(128 * PART + column)[None, :])",
+                    "    start = plane_ptr + row_offset(row, plane_stride)\n",
+                    "    start = plane_ptr + row_offset(tl.where(live, row, 0), plane_stride)\n"
+                    "    live = row == row\n",
                 ),
             ]
         },
@@ -141,8 +139,8 @@ FAULTS: dict[str, Fault] = {
     "earlier tiles forgotten": Fault(
         "attention_decode",
         {"attention_core": [("return tl.fma(tile, take, before * keep)", "return tile * take")]},
-        "token 0 over 65 entries",
-        {**ONE_TOKEN, "kv_indptr": [0, 65]},
+        "token 0 over 33 entries",
+        {**ONE_TOKEN, "kv_indptr": [0, 33]},
     ),
     "scratch of two tokens meets": Fault(
         "attention_decode",

@@ -72,8 +72,8 @@ FAULTS = {
         "F01",
         "prefill_indices",
         (Patch(kernel_of("prefill_indices"), "csa_end - before + i", "csa_start + i"),),
-        "prefix_csa_indices element 1: expected earlier position 0 of token 0",
-        {"prefix_csa_indptr": [0, 2], "T": 1},
+        "prefix_csa_indices element 0: expected what was there before",
+        {"positions": [0], "chunk_start_per_seq": [1], "win": 1, "prefix_csa_indptr": [0, 2], "T": 1},
     ),
     "compressed row in 32 bits": Fault(
         "F02",
@@ -85,8 +85,15 @@ FAULTS = {
                 "(block * envelope_rows + row).to(tl.int64), -1)",
             ),
         ),
-        "got -214748364",
-        {},
+        "(sequence 0, position 3): -1, got -2147483648",
+        {
+            "block_tables": [2**30],
+            "envelope_rows": 2,
+            "csa_block_capacity": 1,
+            "topk_local": [0],
+            "positions": [3],
+            "kv_indptr_csa": [0, 2],
+        },
     ),
     "padded token's id as an address": Fault(
         "F03",
@@ -179,8 +186,8 @@ FAULTS = {
         (
             Patch(
                 kernel_of("csa_translate"),
-                "* table_stride + entry // CAPACITY, mask=known",
-                "* table_stride + 0 * entry, mask=known",
+                "* table_stride + column, mask=known",
+                "* table_stride + 0 * column, mask=known",
             ),
         ),
         "kv_indices_csa element",
@@ -220,8 +227,8 @@ FAULTS = {
         "F13",
         "csa_translate",
         (Patch(kernel_of("csa_translate"), "        block_tables.stride(0),\n", "        columns,\n"),),
-        "tables_ptr: element 2 of a view of shape (2, 2), strides (3, 1)",
-        {"batch_id_per_token": [1], "csa_block_capacity": 1},
+        "tables_ptr: element 1 of a view of shape (2, 1), strides (3, 1)",
+        {"batch_id_per_token": [1], "csa_block_capacity": 1, "topk_local": [0], "positions": [3]},
     ),
     "all columns, then some again": Fault(
         "F14",
@@ -248,7 +255,7 @@ FAULTS = {
             ),
         ),
         "is written by programs (0, 0, 0) and (0, 1, 0)",
-        {"cu_seqlens_q": [0, 2], "positions": [0, 1], "write_per_batch": 1, "window": {"ring_slots": 1}},
+        {"cu_seqlens_q": [0, 2], "positions": [0, 1], "write_per_batch": 0, "window": {"ring_slots": 1}},
     ),
     "row through fp32": Fault(
         "F17",

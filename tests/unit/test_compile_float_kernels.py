@@ -47,9 +47,12 @@ def compiled(target: str, launch: tuple[Any, tuple[Any, ...], dict[str, Any]], *
     """A launch's kernel as that target's launch would specialise it: aligned pointers and strides."""
     kernel, args, meta = launch
     meta = {**meta, **changed}
+    # Conversion instructions are those of NVIDIA GPUs; a launch asks the device that it is on.
+    cuda = target.startswith("cuda")
     if "NATIVE" in kernel.arg_names:
-        # The conversion instruction is one of NVIDIA GPUs; a launch asks the device that it is on.
-        meta["NATIVE"] = target.startswith("cuda") and not meta["FNUZ"] and meta.get("PACKED", True)
+        meta["NATIVE"] = cuda and not meta["FNUZ"] and meta.get("PACKED", True)
+    if "WORDS" in kernel.arg_names:
+        meta |= {"WORDS": cuda and meta["PACKED"] and not meta["FNUZ"], "EXTEND_WORDS": cuda and meta["EXTEND"]}
     signature, values = signature_of(kernel, args, {k: v for k, v in meta.items() if k not in OPTIONS})
     kinds = {**signature.types, **dict.fromkeys(signature.constants, "constexpr")}
     exact = {p.name for p in kernel.params if p.do_not_specialize}
@@ -104,9 +107,11 @@ def test_decode_attention(target: str, packed: bool) -> None:
         sparse_attn_v4_paged_decode, **queries(16), **pool(packed), plan=plan_of(target, 16, packed)
     )
     text = check(target, compiled(target, launch))
-    assert ("wgmma.mma_async" if target.startswith("cuda") else "mfma") in text
+    # 16 heads are a row of small instructions; 64 are the least of a large one.
+    assert ("mma.sync" if target.startswith("cuda") else "mfma") in text
     if target.startswith("cuda"):
         assert "cp.async" in text  # keys are gathered ahead, straight to shared memory
+        assert ("cvt.rn.f16x2.e4m3x2" in text) is packed
 
 
 def test_decode_attention_over_many_heads() -> None:

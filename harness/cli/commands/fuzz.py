@@ -19,10 +19,11 @@ def fuzz(
     block_size: options.BlockSize = None,
     target: options.Target = None,
     contract: options.Contracts = None,
+    list_only: options.ListOnly = False,
     json_file: options.JsonFile = None,
     junit_file: options.JunitFile = None,
 ) -> None:
-    """Run drawn cases: every statement, and every kernel on each device that is here.
+    """Run drawn cases: every statement, and every kernel and joint obligation on each device that is here.
 
     The whole of each buffer is compared, so a stray write anywhere is seen. A fault is shrunk, kept, and can be
     replayed.
@@ -30,6 +31,7 @@ def fuzz(
     \b
     Examples:
       kvproof fuzz --budget 5m
+      kvproof fuzz --list --device all
       kvproof fuzz --config v4-flash-mtp1 --device interpret --seed 3
       kvproof fuzz --target atom:../ATOM --contract window_write
     """
@@ -41,4 +43,10 @@ def fuzz(
     from kvproof.harness.cli.execute import Choice, execute
 
     choice = Choice(config, kv, draft, draft_tokens, block_size, device, budget, seed, systems=system)
-    execute(choice.plan("fuzz", proving=False, fuzzing=True), json_file=json_file, junit_file=junit_file)
+    plan = choice.plan("fuzz", proving=False, fuzzing=True)
+    if list_only:
+        from kvproof.harness.cli.listing import print_fuzz_tasks
+
+        print_fuzz_tasks(plan)
+        return
+    execute(plan, json_file=json_file, junit_file=junit_file)

@@ -93,6 +93,7 @@ def fuzz_joint(
     first_chunk: int = 0,
     on_progress: Progress | None = None,
     shrink_seconds: float = SHRINK_SECONDS,
+    drawn: st.SearchStrategy[dict[str, Any]] | None = None,
 ) -> Result:
     """Run drawn schedules on a device and check one obligation.
 
@@ -103,6 +104,7 @@ def fuzz_joint(
         kernels: kernels by name, by default this project's.
         budget_seconds, seed, case_target, until_needs, first_chunk, on_progress: as ``fuzz_kernel`` takes them.
         shrink_seconds: time for shrinking.
+        drawn: draws the cases; by default those of the subject.
     """
     name = subject.name if subject else ANY_LAYOUT
     found = device.probe()
@@ -110,7 +112,8 @@ def fuzz_joint(
     if not found.available:
         return result
     launches = Launches(device, kernels or all_kernels())
-    drawn = cases(obligation.name, subject)
+    needs = obligation.needs if drawn is not None else obligation.needs_of([subject])
+    drawn = cases(obligation.name, subject) if drawn is None else drawn
 
     def trial(data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
         case = data.draw(drawn)
@@ -148,14 +151,12 @@ def fuzz_joint(
         seed=seed,
         case_target=case_target,
         on_progress=on_progress,
-        enough=partial(satisfied, obligation.needs) if until_needs else None,
+        enough=partial(satisfied, needs) if until_needs else None,
         first_chunk=first_chunk,
         shrink_seconds=shrink_seconds,
     )
     findings = () if run.failure is None else (finding(run.failure),)
-    verdict = (
-        Verdict(Status.FAIL, findings[0].message) if findings else judge(run.cases, run.events, obligation.needs)
-    )
+    verdict = Verdict(Status.FAIL, findings[0].message) if findings else judge(run.cases, run.events, needs)
     return replace(
         result, verdict=verdict, seconds=run.seconds, cases=run.cases, events=run.events, findings=findings
     )

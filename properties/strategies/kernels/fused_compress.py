@@ -16,15 +16,16 @@ from kvproof.models.contract import Access, Arguments, TensorValue, contiguous
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.index import INT32_MAX
 from kvproof.models.packed_row import FORMATS, PACKED_BYTES, ROPE, WIDTH
-from kvproof.models.row_space import CSA_RATIO
+from kvproof.models.row_space import CSA_RATIO, HCA_RATIO
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.attention import to_bits
 from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
 from kvproof.properties.strategies.draws import distinct_from, rarely, seldom_low
 from kvproof.properties.strategies.floats import filled, guarded, numbers
 
-SHAPES = [(CSA_RATIO, True), (2, True), (4, False), (1, False), (16, False)]
-"""Ratios and overlap of a class. 16 takes two tiles of positions; HCA's 128 takes 16, and rings of a megabyte."""
+SHAPES = [*[(CSA_RATIO, True), (2, True), (4, False), (1, False), (16, False)] * 2, (HCA_RATIO, False)]
+"""Ratios and overlap of a class: both real ones, and others that take one tile of positions or two. HCA takes 16,
+and rings of a quarter of a megabyte, so it is drawn less often."""
 
 FAR = 2**20
 """Positions from here on have no block column and no angle."""
@@ -80,7 +81,9 @@ def forwards(draw: st.DrawFn) -> Forward:
     width = pooled(ratio, overlap)
     ring, held = width + draw(seldom_low(0, 3)), draw(seldom_low(1, 2))
     count = draw(seldom_low(1, 2))
-    extend = [draw(st.sampled_from([1, 2, ratio, width, width + 1, 2 * width])) for _ in range(count)]
+    # Of a wide entry one whole one is enough.
+    lengths = [1, 2, ratio, width, width + 1, *([] if ratio == HCA_RATIO else [2 * width])]
+    extend = [draw(st.sampled_from(lengths)) for _ in range(count)]
     before = [draw(st.one_of(st.integers(0, 2 * width), st.just(ratio - 1), st.just(ratio))) for _ in range(count)]
     plan = [
         list(row)
@@ -91,7 +94,7 @@ def forwards(draw: st.DrawFn) -> Forward:
     stale = draw(st.sampled_from([False, False, True]))
     while len(slots) < count or (stale and not any(slot < 0 or slot >= held for slot in slots)):
         slots = [*slots[: count - 1], draw(st.sampled_from([-1, held, INT32_MAX]))]
-    events = {"overlap" if overlap else "no overlap"}
+    events = {"overlap" if overlap else "no overlap"} | ({"HCA"} if ratio == HCA_RATIO else set[str]())
     for _ in range(draw(seldom_low(0, 2))):
         kind = draw(st.sampled_from(["padding row", "stale row"]))
         extra = [tokens - 1, 0, ratio - 1, 0]
@@ -231,6 +234,7 @@ register_property(
                 "one plane": 8,
                 "overlap": 8,
                 "no overlap": 6,
+                "HCA": 4,
                 "several entries": 8,
                 "from the ring": 4,
                 "from the input": 5,
