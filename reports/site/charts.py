@@ -67,9 +67,10 @@ def chart(timeline: Timeline, series: Series, name: str) -> str:
         "seams": series.seams,
     }
     first, last = series.points[0].value, series.points[-1].value
+    many = "1 step" if len(series.steps) == 1 else f"{len(series.steps)} steps"
     words = (
         f"{series.name} on {series.on}, {unit(series)} over {len(series.points)} commits: from {number(first)} to "
-        f"{number(last)}, {len(series.steps)} steps. Arrow keys read the runs; a table below has the same numbers."
+        f"{number(last)}, {many}. Arrow keys read the runs; a table below has the same numbers."
     )
     return (
         f'<div class="chart" id="{name}" role="img" tabindex="0" aria-label="{text(words)}"></div>'
