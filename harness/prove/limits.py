@@ -86,7 +86,7 @@ def config_limits(config: ModelConfig, solvers: Solvers) -> Iterator[Limit]:
     """Every derived limit of a configuration."""
     space = config_subject(config)
     yield from _plane_limits(config, space, solvers)
-    yield from _ring_limits(config, solvers)
+    yield from ring_limits(config, solvers)
 
 
 def _plane_limits(config: ModelConfig, subject: Subject, solvers: Solvers) -> Iterator[Limit]:
@@ -142,7 +142,8 @@ def _state_fits(slot_bytes: int, end: int) -> Claim:
     return claim
 
 
-def _ring_limits(config: ModelConfig, solvers: Solvers) -> Iterator[Limit]:
+def ring_limits(config: ModelConfig, solvers: Solvers) -> Iterator[Limit]:
+    """The least window and state rings of a configuration, and the drafts that its write plans survive."""
     nothing = Subject(config.name, "pool", (), lambda _sizes: None)
     window, drafts = config.sliding_window, config.draft_tokens
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.stamps import PLACE_SHIFT, Keys
 from kvproof.harness.simulate.truth import Truth
 
@@ -19,6 +20,24 @@ def ranges(low: Keys, counts: Keys) -> tuple[Keys, Keys]:
     sequence = np.repeat(np.arange(len(counts)), counts)
     first = np.cumsum(counts) - counts
     return sequence, np.arange(len(sequence)) + (low - first)[sequence]
+
+
+def needed_low(batch: Batch, window: int) -> Keys:
+    """First position that the first query of each sequence must see."""
+    return np.maximum(batch.starts - window + 1, 0)
+
+
+def require_all(batch: Batch, check: str, low: Keys, needed: Keys) -> None:
+    """Refuse reads that begin behind what is needed: a row that is not read is not held to anything either.
+
+    Raises:
+        Broken: a sequence reads too few rows.
+    """
+    short = np.flatnonzero(low > needed)
+    if short.size:
+        number = int(short[0])
+        lacking = int((low - needed)[number])
+        raise Broken(check, f"{batch.words(number)} reads {lacking} rows too few")
 
 
 @dataclass

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.engine import Engine
-from kvproof.harness.simulate.memory import Broken
 from kvproof.harness.simulate.operations import (
     Admit,
     Boundary,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kvproof.harness.simulate.memory import Broken
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.moves import Moves
 from kvproof.harness.simulate.operations import (
     Admit,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kvproof.harness.simulate.batch import Batch, ranges
+from kvproof.harness.simulate.batch import Batch, needed_low, ranges, require_all
 from kvproof.harness.simulate.memory import Image, Memory, copy_spans
 from kvproof.harness.simulate.places import Places
 from kvproof.harness.simulate.stamps import CONTENT_MASK, GARBAGE, PLACE_SHIFT, Keys
@@ -290,8 +290,9 @@ class Executor:
         """The window rows of every query: up to its own for decode, up to the chunk for prefill."""
         stop = batch.ends if batch.kind == "decode" else batch.starts
         low = self.window_low(batch)
+        require_all(batch, "window", low, needed_low(batch, self.places.window))
         sequence, position = ranges(low, stop - low)
-        if not sequence.size:
+        if not sequence.size and self.recorder is None:
             return
         wanted = batch.expected(self.truth, sequence, position)
         base, place = self.slot_base(batch, sequence), self.ring_place(position)
@@ -302,7 +303,7 @@ class Executor:
         for ratio, lanes in self.places.windows.items():
             found = memory.read("window", lanes, base, place, wanted, describe)
             if self.recorder is not None:
-                self.recorder(batch, f"window {ratio}", sequence, position, found[0][0])
+                self.recorder(batch, f"window {ratio}", sequence, position, found[0][0] if found else wanted)
 
     def window_low(self, batch: Batch) -> Keys:
         """First position of the first query's window."""
@@ -315,6 +316,7 @@ class Executor:
     def read_entries(self, memory: Memory, batch: Batch, ratio: int) -> None:
         """The compressed entries that the queries see."""
         count = self.visible(batch, ratio)
+        require_all(batch, "entries", -count, -(batch.ends // ratio))
         low = np.zeros_like(count)
         if ratio == CSA_RATIO and int(count.max()) > self.topk:
             room = np.maximum(count - self.topk, 0)

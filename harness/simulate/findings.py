@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from kvproof.harness.simulate.memory import Broken
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.operations import schedule_from_json, schedule_json
 from kvproof.harness.simulate.places import Settings
 from kvproof.harness.simulate.schedule import SMALL, Failure, World
@@ -56,7 +56,8 @@ def world_from_json(data: Mapping[str, Any], target: str, device: str) -> World:
     try:
         config = dict(data["settings"]["config"])
         config["trunk_ratios"] = tuple(config["trunk_ratios"])
-        settings = Settings(**{**data["settings"], "config": ModelConfig(**config)})
+        slack = tuple((ratio, positions) for ratio, positions in data["settings"]["state_slack"])
+        settings = Settings(**{**data["settings"], "config": ModelConfig(**config), "state_slack": slack})
         other = None if data["other"] is None else Size(**data["other"])
         return World(settings, Size(**data["size"]), other, parts=parts_of(target, device))
     except (KeyError, TypeError) as error:

@@ -10,8 +10,9 @@ import numpy as np
 
 from kvproof.harness.run.forward.launches import POISON, index_buffer, written
 from kvproof.harness.simulate.batch import Batch, ranges
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.executor import Executor
-from kvproof.harness.simulate.memory import Broken, Memory
+from kvproof.harness.simulate.memory import Memory
 from kvproof.harness.simulate.stamps import CONTENT_MASK, PLACE_SHIFT, Keys, words
 from kvproof.models.row_space import CSA_RATIO, DENSE_RATIO, HCA_RATIO
 

@@ -17,9 +17,10 @@ from kvproof.harness.devices.base import DeviceError
 from kvproof.harness.devices.registry import find_device
 from kvproof.harness.run.forward.launches import Launches
 from kvproof.harness.simulate.batch import Batch, ranges
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.executor import Executor
 from kvproof.harness.simulate.indices import Indices, build_decode, build_prefill, check_reads
-from kvproof.harness.simulate.memory import Broken, Image, Memory, copy_spans
+from kvproof.harness.simulate.memory import Image, Memory, copy_spans
 from kvproof.harness.simulate.places import OVERLAP, Places
 from kvproof.harness.simulate.stamps import CONTENT_MASK, PLACE_SHIFT, Keys
 from kvproof.harness.simulate.truth import Truth

@@ -9,7 +9,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kvproof.harness.simulate.memory import Broken
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.operations import (
     Admit,
     Boundary,

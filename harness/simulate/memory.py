@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.places import Lanes, Places
 from kvproof.harness.simulate.stamps import FREED, FRESH, Keys, words
 from kvproof.models.pool import Span
@@ -22,20 +23,6 @@ FREE, SHARED = -1, -2
 
 Describe = Callable[[int], str]
 """Who accesses, from the column of an access."""
-
-
-class Broken(AssertionError):  # noqa: N818  (reads as what happened)
-    """Something does not hold.
-
-    Attributes:
-        check: which check: "window", "entries", "state", "draft window", "ownership", "leak", "liveness" ...
-        message: what went wrong.
-        facts: plane, row, wanted, got, writer and step, where they are known.
-    """
-
-    def __init__(self, check: str, message: str, **facts: Any) -> None:
-        self.check, self.message, self.facts = check, message, facts
-        super().__init__(f"{check}: {message}")
 
 
 @dataclass

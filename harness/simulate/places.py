@@ -47,13 +47,13 @@ class Settings:
         config: the configuration.
         layers: one layer a class, or all of them in every plane.
         ring_slots: window ring instead of the configuration's, for the search for the smallest safe one.
-        state_slack: positions of a state ring beyond those that an entry pools; by default the drafts.
+        state_slack: (ratio, positions of its state ring beyond those that an entry pools), where not the drafts.
     """
 
     config: ModelConfig
     layers: Layers = "representative"
     ring_slots: int | None = None
-    state_slack: int | None = None
+    state_slack: tuple[tuple[int, int], ...] = ()
 
 
 class Places:
@@ -102,9 +102,9 @@ class Places:
         self.entries = {
             ratio: self._entry_lanes(ratio, every, planes) for ratio in self.ratios if ratio != DENSE_RATIO
         }
-        slack = self.drafts if settings.state_slack is None else settings.state_slack
+        slack = dict(settings.state_slack)
         self.pooled = {ratio: pooled(ratio, OVERLAP[ratio]) for ratio in self.entries}
-        self.state_ring = {ratio: self.pooled[ratio] + slack for ratio in self.entries}
+        self.state_ring = {ratio: self.pooled[ratio] + slack.get(ratio, self.drafts) for ratio in self.entries}
         self.states = {ratio: self._state_lanes(ratio, every) for ratio in self.entries}
         self.draft = self._draft_lanes(every) if config.draft == "dspark" else None
 

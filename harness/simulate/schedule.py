@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.driver import Driver, Workload
 from kvproof.harness.simulate.engine import Engine
-from kvproof.harness.simulate.memory import Broken
 from kvproof.harness.simulate.operations import Drain, Operation
 from kvproof.harness.simulate.places import Settings
 from kvproof.harness.simulate.site import Size

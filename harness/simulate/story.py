@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kvproof.harness.simulate.memory import Broken
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.operations import (
     Admit,
     Boundary,

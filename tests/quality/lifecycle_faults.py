@@ -158,6 +158,18 @@ class _LongWindow(Executor):
         return np.maximum(batch.starts - self.places.window, 0)
 
 
+@plant("window of W - 1", "a query leaves out the oldest position of its window")
+class _ShortWindow(Executor):
+    def window_low(self, batch: Any) -> Any:
+        return super().window_low(batch) + (batch.starts >= self.places.window)
+
+
+@plant("last group overlooked", "a query does not see the group that it completes")
+class _LastGroup(Executor):
+    def visible(self, batch: Any, ratio: int) -> Any:
+        return (batch.ends - 1) // ratio
+
+
 @plant("draft window of W + 1", "the draft layers read one position more than their window")
 class _LongDraftWindow(Executor):
     def draft_read(self) -> int:
@@ -238,7 +250,7 @@ class _StateFirst(Executor):
     "state ring of K",
     "the state ring has no room for drafts",
     field="F06",
-    settings=Settings(SMALL, state_slack=0),
+    settings=Settings(SMALL, state_slack=((4, 0), (128, 0))),
 )
 class _ShortState(Executor):
     pass

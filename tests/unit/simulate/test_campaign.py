@@ -45,7 +45,8 @@ episode = campaign.world_of
 def world_of(plan, number):
     import dataclasses
     world = episode(plan, number)
-    return dataclasses.replace(world, parts={"executor": Long if number == 1 else Longer}) if number in (1, 4) else world
+    planted = {1: Long, 4: Longer}.get(number)
+    return dataclasses.replace(world, parts={"executor": planted}) if planted else world
 campaign.world_of = world_of
 plan = campaign.Plan(SMALL, 2600, seed=3, episode=150)
 for outcome in campaign.run_campaign(plan, Path(sys.argv[1])):
