@@ -41,7 +41,7 @@ class Depth:
     seconds: float = 6.0
     cases: int = FAST_CASES
     seed: int = 0
-    shrink_seconds: float = 5.0
+    shrink_seconds: float = 1.0
     arch: str = "cuda:90"
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from kvproof.harness.cli import options
 from kvproof.harness.cli.registry import command
 
 Names = Annotated[
@@ -39,16 +40,25 @@ def check(
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Also write every result to FILE as JSON.")
     ] = None,
+    target: options.Target = None,
 ) -> None:
     """Prove of compiled kernels, for all contents and sizes that their contracts allow: every access in bounds,
     no sentinel in an address, no wrap, one writer a cell, and the contract's addresses.
+
+    With --target it is a target's ``@triton.jit`` kernels: drawn launches of each contract from their IR, every
+    access checked, and every element offset that is computed in 32 bits, with file and line.
 
     \b
     Examples:
       kvproof ir check
       kvproof ir check window_write row_scatter --arch cuda:90
       kvproof ir check --sarif kernels.sarif
+      kvproof ir check --target atom:../ATOM --arch hip:gfx942
     """
+    if target is not None and target != "builtin":
+        from kvproof.harness.cli.ir_targets import run_target_check
+
+        raise typer.Exit(run_target_check(target, kernels or [], arch, sarif=sarif, json_file=json_file))
     from kvproof.harness.cli.ir_kernels import run_check
 
     status = run_check(

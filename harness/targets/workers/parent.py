@@ -46,8 +46,8 @@ class Limits:
     """
 
     open_seconds: float = 180.0
-    first_seconds: float = 60.0
-    seconds: float = 20.0
+    first_seconds: float = 120.0
+    seconds: float = 60.0
     memory_bytes: int = 8 * GIB
 
 

@@ -140,8 +140,8 @@ class Arena:
         # Results are read out of it after their worker has gone, so it goes with its last user.
         try:
             _close(self.descriptor)
-        except OSError:
-            return
+        except (OSError, TypeError):
+            return  # at the interpreter's end even the function may be gone
 
 
 def _anonymous_file() -> int:
