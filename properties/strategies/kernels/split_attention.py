@@ -23,7 +23,7 @@ def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
     """A few tokens of one rank: v4-pro with few compressed keys, or v4.1-flash; keys around a chunk's end."""
     flash = draw(rarely())
     family, tp = ("v4.1-flash", 4) if flash else ("v4-pro", 8)
-    topk = 512 if flash else draw(seldom_first([1, 64, 65, 128, 129]))
+    topk = 512 if flash else draw(seldom_first([1, 63, 64, 65, 127, 128, 129, 192]))
     chunk = draw(st.sampled_from([0, *CHUNKS]))
     tokens = draw(seldom_low(1, 3))
     plan = ScratchPlan(dims(family, tp, topk), tokens, chunk or None)
