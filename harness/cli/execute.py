@@ -106,9 +106,11 @@ def _keep(campaign: Campaign, record: Record, files: dict[str, Path]) -> None:
     try:
         for finding in campaign.findings:
             store.save_finding(finding)
-        print(f"record: {store.append_record(record)}")
+        kept = store.append_record(record)
     except OSError as error:
         typer.echo(f"kvproof: nothing was kept in {store.root}: {error.strerror}", err=True)
+    else:
+        print(f"record: {kept}")
     texts = {"--json": record_text, "--junit": junit_xml}
     for option, path in files.items():
         try:

@@ -12,9 +12,10 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from multiprocessing.connection import Connection, wait
@@ -137,8 +138,11 @@ class Pool:
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         """Do all tasks; each with its answer, or :class:`Lost`, in the order in which they end."""
         self._waiting = [deque(group) for _, group in groupby(tasks, key=lambda task: task.group)]
-        workers = [self._new() for _ in range(min(self._size, len(tasks)))]
+        workers: list[_Worker] = []
         try:
+            for _ in range(min(self._size, len(tasks))):
+                with _interrupts_held():  # one that is started is in the list, and so is ended below
+                    workers.append(self._new())
             while workers:
                 for place, worker in enumerate(list(workers)):
                     task = worker.task
@@ -146,7 +150,8 @@ class Pool:
                     if worker.ended:
                         worker.stop()
                         if any(self._waiting) and self._deaths < DEATHS_IN_A_ROW:
-                            workers[place] = self._new()
+                            with _interrupts_held():
+                                workers[place] = self._new()
                     if answer is not None and task is not None:
                         yield task, answer
                 workers = [worker for worker in workers if not worker.ended]
@@ -215,6 +220,25 @@ class Pool:
             wait([*(w.pipe for w in workers), *(w.process.sentinel for w in workers)], timeout=1.0)
             if self._on_wait:
                 self._on_wait("; ".join(filter(None, (worker.doing() for worker in workers))))
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Within: an interrupt waits. A process started here never sees one, not even before it can say so itself."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    met: list[tuple[Any, ...]] = []
+    # The mask is for the new process, which inherits it; here, some other thread may take the signal.
+    handler = signal.signal(signal.SIGINT, lambda *given: met.append(given))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        if met and callable(handler):
+            handler(*met[0])
 
 
 def _ending(status: int | None) -> str:
