@@ -116,10 +116,9 @@ def _plane(body: list[str], state: PoolState, y: int) -> int:
         f'<text x="{WIDTH - MARGIN}" y="{ends}" font-size="12" text-anchor="end">row {state.rows:,}</text>'
     )
     if state.row is not None:
-        x = min(max(MARGIN + state.row * scale, MARGIN + 100), WIDTH - MARGIN - 160)
-        body.append(
-            f'<text x="{x:.0f}" y="{ends}" font-size="12" fill="{FAULT}">row {state.row:,} at fault</text>'
-        )
+        x = min(max(MARGIN + state.row * scale, MARGIN + 50), WIDTH - MARGIN - 50)
+        at = f'x="{x:.0f}" y="{y - 8}" font-size="12" text-anchor="middle" fill="{FAULT}"'
+        body.append(f"<text {at}>row {state.row:,} at fault</text>")
     free = (
         f"gap between blocks and slots: rows {low:,} to {high - 1:,}"
         if high > low

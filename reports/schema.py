@@ -52,44 +52,57 @@ def check(value: Any, schema: str) -> None:
     Raises:
         DamagedReportError: it does not conform; the message names the first field at fault.
     """
-    rule = load_schema(schema)
-    if _conforms(value, rule, schema):
+    if _quick(schema)(value):
         return
-    for fault in _faults(value, rule, schema, "$"):
+    for fault in _faults(value, load_schema(schema), schema, "$"):
         raise DamagedReportError(fault)
 
 
 _QUICK = {"string": str, "object": dict, "array": list, "boolean": bool, "null": type(None)}
 
 
-def _conforms(value: Any, rule: JsonObject, document: str) -> bool:
-    """Whether a value of the common forms follows a rule: quick, and in doubt no; then it is read in full."""
-    if "$ref" in rule:
-        return len(rule) == 1 and _conforms(value, *_target(rule["$ref"], document))
+Test = Callable[[Any], bool]
+
+
+@functools.cache
+def _quick(schema: str) -> Test:
+    """A quick test of the common forms, which says no when in doubt; then the value is read in full."""
+    return _test(load_schema(schema), schema)
+
+
+def _test(rule: JsonObject, document: str) -> Test:
+    if "$ref" in rule and len(rule) == 1:
+        return _test(*_target(rule["$ref"], document))
     kind = rule.get("type")
-    if kind == "object" and isinstance(value, dict):
-        known = cast("JsonObject", rule.get("properties", {}))
-        needed = cast("list[str]", rule.get("required", []))
-        others = rule.get("additionalProperties", True)
-        items = cast("JsonObject", value)
-        return (
-            rule.keys() <= _OBJECT
-            and all(name in items for name in needed)
-            and all(
-                _conforms(item, known[name], document)
-                if name in known
-                else others is True or (others is not False and _conforms(item, others, document))
-                for name, item in items.items()
-            )
+    if kind == "object" and rule.keys() <= _OBJECT:
+        return _object_test(rule, document)
+    if kind == "array" and rule.keys() <= _ARRAY:
+        inner = cast("JsonObject", rule.get("items", {}))
+        test = _test(inner, document)
+        return lambda value: (
+            isinstance(value, list)
+            and (_plain_numbers(cast("list[Any]", value), inner) or all(map(test, cast("list[Any]", value))))
         )
-    if kind == "array" and isinstance(value, list) and rule.keys() <= _ARRAY:
-        items = cast("list[Any]", value)
-        inner: JsonObject = rule.get("items", {})
-        return _plain_numbers(items, inner) or all(_conforms(item, inner, document) for item in items)
     if rule.keys() <= _PLAIN and isinstance(kind, str) and kind in _QUICK:
-        return type(cast("object", value)) is _QUICK[kind]
+        wanted = _QUICK[kind]
+        return lambda value: type(value) is wanted
     # Whatever else there is, the full reading decides of this part alone.
-    return next(_faults(value, rule, document, "$"), None) is None
+    return lambda value: next(_faults(value, rule, document, "$"), None) is None
+
+
+def _object_test(rule: JsonObject, document: str) -> Test:
+    known = {name: _test(item, document) for name, item in cast("JsonObject", rule.get("properties", {})).items()}
+    needed = frozenset(cast("list[str]", rule.get("required", [])))
+    others = rule.get("additionalProperties", True)
+    other: Test = (lambda _: others) if isinstance(others, bool) else _test(others, document)
+
+    def test(value: Any) -> bool:
+        if not isinstance(value, dict):
+            return False
+        items = cast("JsonObject", value)
+        return needed <= items.keys() and all(known.get(name, other)(item) for name, item in items.items())
+
+    return test
 
 
 def _target(reference: str, document: str) -> tuple[JsonObject, str]:

@@ -208,13 +208,22 @@ def _merged(points: Sequence[Point]) -> Point:
 
 def _time(times: Times, run: Run, place: int) -> Point:
     samples = times.samples
-    low, middle, high = (
-        statistics.quantiles(samples, n=4) if len(samples) > 3 else (min(samples), times.median, max(samples))
-    )
+    low, middle, high = _quartiles(sorted(samples))
     libraries = " ".join(f"{name} {run.versions.get(name, '')}" for name in _LIBRARIES)
     parts = [run.machine.get("host", ""), f"driver {run.driver}" if run.driver else "", libraries]
     segment = "; ".join(part for part in (*parts, times.mode, f"case {times.case}" if times.case else "") if part)
     return Point(place, middle, low, high, segment, times.check, times.clock, times.bound)
+
+
+def _quartiles(ordered: Sequence[float]) -> tuple[float, float, float]:
+    """Quartiles by linear interpolation between the samples next to them."""
+    found: list[float] = []
+    for share in (0.25, 0.5, 0.75):
+        place = share * (len(ordered) - 1)
+        below = int(place)
+        above = min(below + 1, len(ordered) - 1)
+        found.append(ordered[below] + (ordered[above] - ordered[below]) * (place - below))
+    return found[0], found[1], found[2]
 
 
 def _counted(counts: Counts, run: Run) -> str:

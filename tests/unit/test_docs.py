@@ -13,6 +13,7 @@ DOCUMENTS = (
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "docs/performance.md",
     "docs/reports.md",
     "docs/schema.md",
     "docs/scratch.md",
