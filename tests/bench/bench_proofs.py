@@ -92,18 +92,22 @@ def campaigns(setting: Setting) -> Iterator[tuple[str, int, int, Clock]]:
 
 
 def _whole_command() -> tuple[int, int, Clock]:
-    """The command with the repository's lock file, which has to be fresh."""
+    """The command, a second time: what the first one had to ask is then in its lock file."""
     with tempfile.TemporaryDirectory() as folder:
         lock = shutil.copy(ROOT / DEFAULT_LOCK, folder)
         variables = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "500"}
         command = [sys.executable, "-m", "kvproof", "prove", "--lock", lock]
+
+        def prove() -> str:
+            options = {"cwd": folder, "env": variables, "capture_output": True, "text": True, "timeout": 600}
+            return subprocess.run(command, check=True, **options).stdout
+
+        prove()
         with measured() as clock:
-            done = subprocess.run(
-                command, cwd=folder, env=variables, capture_output=True, text=True, timeout=600, check=True
-            )
-    found = re.search(r"([0-9,]+) queries \(.* from the lock file, ([0-9,]+) asked of solvers", done.stdout)
+            told = prove()
+    found = re.search(r"([0-9,]+) queries \([0-9,]+ from the lock file, ([0-9,]+) asked of solvers", told)
     if found is None or found[2] != "0":
-        raise SystemExit(f"{DEFAULT_LOCK} is not fresh; run kvproof prove first")
+        raise SystemExit(f"the second run asked again: {told[-500:]}")
     return int(found[1].replace(",", "")), 0, clock
 
 

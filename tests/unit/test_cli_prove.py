@@ -105,7 +105,7 @@ WRONG = {
     ("explain", "window/wind"): "did you mean 'window/window'?",
     ("explain", "window/window", "--config", "v4-flush"): "v4-flash",
     ("explain", "window/window", "--test"): "--test is for findings",
-    ("explain", "layer independence", "--config", "any"): "is not proved for every size",
+    ("explain", "only addresses", "--config", "any"): "is not stated for every size",
 }
 
 
@@ -132,6 +132,13 @@ def test_explain_shows_words_premises_lemmas_and_solvers(capsys):
         assert part in text
     assert main(["explain", "least height", "--config", "any"]) == 0
     assert "by hand    that R positions do not fit" in capsys.readouterr().out
+
+
+def test_what_is_out_of_reach_for_every_size_is_unknown_with_the_reason(capsys):
+    assert main(["explain", "layer independence", "--config", "any"]) == 3
+    told = capsys.readouterr().out
+    assert "UNKNOWN: layers are given as a list of ratios by id" in told
+    assert "count_layer_lists" in told
 
 
 @pytest.mark.smt
