@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import selectors
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,7 +116,13 @@ class Turns:
 
 
 def take_turns(
-    old: Path | None, new: Path | None, series: Sequence[str], seed: int, pairs: int = 14, batch: int = 12
+    old: Path | None,
+    new: Path | None,
+    series: Sequence[str],
+    seed: int,
+    pairs: int = 14,
+    batch: int = 12,
+    seconds: float = math.inf,
 ) -> Turns:
     """Measure both sides in pairs of fresh processes, in drawn order.
 
@@ -127,12 +135,17 @@ def take_turns(
         seed: of the draw.
         pairs: blocks; 14 allow a p-value of 0.00012.
         batch: samples of a series in a process.
+        seconds: no further pair is begun that would end later than this; fewer pairs then say less.
     """
     draw = random.Random(seed)  # noqa: S311  (no secret)
     batches: dict[str, list[tuple[Batch, Batch, bool]]] = {name: [] for name in series}
     repeats: dict[str, int] = {}
     failed: dict[str, str] = {}
+    begun, longest = time.monotonic(), 0.0
     for _ in range(pairs):
+        started = time.monotonic()
+        if started - begun + longest > seconds:
+            break
         new_first = draw.random() < 0.5
         taken: dict[bool, dict[str, Batch]] = {}
         for is_new in (new_first, not new_first):
@@ -141,6 +154,7 @@ def take_turns(
         for name, found in batches.items():
             if name not in failed:
                 found.append((taken[False][name], taken[True][name], new_first))
+        longest = max(longest, time.monotonic() - started)
     paired = {
         name: Paired(tuple(b[0] for b in found), tuple(b[1] for b in found), tuple(b[2] for b in found))
         for name, found in batches.items()

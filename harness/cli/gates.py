@@ -24,6 +24,7 @@ SHARED = ("models/", "kernels/")
 """A change of a file here that is in no kernel's own folder can change every kernel."""
 
 MOST_ROWS = 40
+PAIRS = 14
 
 
 def affected(changed: Sequence[str], kernels: Sequence[str]) -> list[str]:
@@ -100,13 +101,18 @@ def _turns(
             f"NOT_RUN: times of {len(touched)} kernels; of {need:.0f} s {seconds:.0f} were left.",
             "",
         ]
-    turns = take_turns(old, new, wanted, seed=0)
-    names = list(turns.paired)
+    turns = take_turns(old, new, wanted, seed=0, seconds=seconds)
+    names = [name for name, paired in turns.paired.items() if paired.old]
     pairs = [turns.paired[name] for name in names]
     sides = [([b.samples for b in p.old], [b.samples for b in p.new]) for p in pairs]
     limits = Limits(policy.alpha, policy.family, policy.cpu_relevance)
     found = judge([log_ratios(*side, least=True) for side in sides], limits)
     notes = [f"NOT_RUN: {name}: {why[:120]}" for name, why in turns.failed.items()]
+    done = max((len(pair.old) for pair in pairs), default=0)
+    if done < PAIRS:
+        notes.append(
+            f"Only {done} of {PAIRS} pairs of processes fitted into the time; fewer than 12 decide nothing."
+        )
     return dict(zip(names, found, strict=True)), notes
 
 
