@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -58,8 +58,20 @@ def tiles(heads: int, *, packed: bool, hip: bool) -> Plan:
     if hip:
         return Plan(16, 32, 4, 2)
     if heads <= FEW_HEADS:
-        return Plan(16, 64, 8, 3) if packed else Plan(16, 32, 4, 5)
+        return Plan(16, 64, 8, 5) if packed else Plan(16, 64, 4, 3)
     return Plan(64, 64, 8, 3)
+
+
+def plan_for(tokens: int, heads: int, *, packed: bool, device: torch.device) -> Plan:
+    """The plan of a launch: that of :func:`tiles`, with more tiles in flight where programs are few.
+
+    There is less then to hide one another's waits. How many are in flight changes no bit.
+    """
+    plan = tiles(heads, packed=packed, hip=torch.version.hip is not None)
+    if device.type != "cuda" or torch.version.hip is not None:
+        return plan
+    few = tokens * triton.cdiv(heads, plan.block_h) <= processors(str(device))
+    return replace(plan, stages=max(plan.stages, 5)) if few and heads <= FEW_HEADS else plan
 
 
 @functools.cache
@@ -72,7 +84,8 @@ def splits_for(programs: int, device: torch.device) -> int:
     """Programs a slice, so that a launch of few tokens still reaches every multiprocessor."""
     if device.type != "cuda":
         return 1
-    return max(min(processors(str(device)) // max(programs, 1), MOST_SPLITS), 1)
+    # Up to half the multiprocessors idle cost less than tiles that pass through scratch memory.
+    return max(min(processors(str(device)) // max(2 * programs, 1), MOST_SPLITS), 1)
 
 
 @dataclass(frozen=True)
@@ -139,7 +152,7 @@ def run_attention(
 
     Args:
         splits: programs a slice; 0 chooses.
-        plan: instead of the one that :func:`tiles` gives, for tuning.
+        plan: instead of the one that :func:`plan_for` gives, for tuning.
     """
     fnuz = is_fnuz(variant)
     check_heads("q", q, ["T", "H", WIDTH], keys.rows)
@@ -153,7 +166,7 @@ def run_attention(
     if tokens == 0 or heads == 0:
         return
     packed = keys.rope is not None
-    plan = plan or tiles(heads, packed=packed, hip=torch.version.hip is not None)
+    plan = plan or plan_for(tokens, heads, packed=packed, device=q.device)
     programs = tokens * triton.cdiv(heads, plan.block_h)
     entries = keys.indices.shape[0] // plan.block_n + tokens
     entries += 0 if extend is None else extend.indices.shape[0] // plan.block_n + tokens

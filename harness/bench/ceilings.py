@@ -30,8 +30,8 @@ class Machine:
     Attributes:
         name: GPU.
         copies: bytes read and written a second by each way of copying.
-        chain: microseconds of a launch of one thread that makes 0, 1, 2 ... loads, each at an address that the one
-            before gave, and a store; with 0 loads the launch is empty.
+        chain: microseconds of a launch of one program that makes 0, 1, 2 ... loads, each at an address that the
+            one before gave, and a store; with 0 loads the launch is empty.
         matrix: bf16 multiplications and additions a second of a large matrix product.
     """
 
@@ -108,7 +108,7 @@ def chain_time(timer: GraphTimer, loads: int) -> float:
     following = torch.zeros((LONGEST_CHAIN + 1) * step, dtype=torch.int32, device="cuda")
     following[::step] = torch.arange(1, LONGEST_CHAIN + 2, device="cuda") * step
     out = torch.empty(1, dtype=torch.int32, device="cuda")
-    return timer.time(partial(launch, _chain_kernel, (1,), following, out, LOADS=loads, num_warps=1)).median
+    return timer.time(partial(launch, _chain_kernel, (1,), following, out, LOADS=loads)).median
 
 
 def matrix_rate(timer: GraphTimer) -> float:

@@ -114,7 +114,7 @@ def measure(
         return Row(kernel.name, name, case.bytes_moved, error=f"{type(error).__name__}: {error}"[:300])
     wanted = case.share or SHARES["index" if kernel.name in INDEX_BUILDERS else "rows"]
     bound = machine.bound(case.bytes_moved, case.operations) * 1e6
-    large = case.bytes_moved >= LARGE_BYTES or case.share is not None
+    large = case.bytes_moved >= LARGE_BYTES
     waiting = machine.chain[min(DEPENDENT_LOADS.get(kernel.name, MOST_DEPENDENT_LOADS), LONGEST_CHAIN)]
     return Row(
         kernel.name,

@@ -16,7 +16,7 @@ pytest.importorskip("triton")
 
 from kvproof.harness.check.codec import case_from_json
 from kvproof.harness.check.differential import CaseFailed, check_case
-from kvproof.harness.devices.interpret import InterpretDevice
+from kvproof.harness.devices.registry import find_device
 from kvproof.harness.run.fuzz import fuzz_kernel
 from kvproof.kernels.registry import Kernel, all_kernels
 from kvproof.reports.verdict import Status
@@ -93,6 +93,7 @@ class Fault:
     kind: str = "content"
 
 
+DEVICE = "ir"
 ONE_TOKEN = {"q": (1, 1, 512)}
 
 FAULTS: dict[str, Fault] = {
@@ -100,11 +101,10 @@ FAULTS: dict[str, Fault] = {
     "poisoned null row": Fault(
         "attention_decode",
         {
-            "attention_keys": [
+            "attention_core": [
                 (
-                    "    start = plane_ptr + row_offset(row, plane_stride)\n",
-                    "    start = plane_ptr + row_offset(tl.where(live, row, 0), plane_stride)\n"
-                    "    live = row == row\n",
+                    "            row, live, plane_ptr, plane_stride,",
+                    "            tl.where(live, row, 0), row == row, plane_ptr, plane_stride,",
                 ),
             ]
         },
@@ -115,14 +115,16 @@ FAULTS: dict[str, Fault] = {
     "dense stride assumed": Fault(
         "attention_decode",
         {"attention_launch": [("        keys.rows.stride(0),\n", "        WIDTH,\n")]},
-        "token 0 over",
-        {**ONE_TOKEN, "unified_kv": (2, 512)},
+        "plane_ptr: element 512 of a view of shape (2, 512)",
+        {**ONE_TOKEN, "unified_kv": (2, 512), "kv_indptr": [0, 1]},
+        kind="out of bounds",
     ),
     "entry past the plane": Fault(
         "attention_decode",
         {"attention_core": [("live = (row >= 0) & (row < rows)", "live = row >= 0")]},
-        "",
-        {**ONE_TOKEN, "kv_indptr": [0, 1]},
+        "plane_ptr: element 512 of a view of shape (1, 512)",
+        {**ONE_TOKEN, "kv_indptr": [0, 1], "kv_indices": [1]},
+        kind="out of bounds",
     ),
     "last key dropped": Fault(
         "attention_decode",
@@ -139,8 +141,8 @@ FAULTS: dict[str, Fault] = {
     "earlier tiles forgotten": Fault(
         "attention_decode",
         {"attention_core": [("return tl.fma(tile, take, before * keep)", "return tile * take")]},
-        "token 0 over 33 entries",
-        {**ONE_TOKEN, "kv_indptr": [0, 33]},
+        "token 0 over 65 entries",
+        {**ONE_TOKEN, "kv_indptr": [0, 65]},
     ),
     "scratch of two tokens meets": Fault(
         "attention_decode",
@@ -161,8 +163,9 @@ FAULTS: dict[str, Fault] = {
     "padding over scales": Fault(
         "fp8_pack",
         {"fp8_parts": [("(place >= 14)", "(place >= 13)")]},
-        "row 0 of src, packed",
+        "written by two stores of one program",
         {"src": (1, 512)},
+        kind="collision",
     ),
     "ties away from zero": Fault(
         "fp8_pack",
@@ -205,7 +208,12 @@ FAULTS: dict[str, Fault] = {
     # F16: positions before the request's first are read from the slot, where its last owner's are.
     "inherited state": Fault(
         "fused_compress",
-        {"fused_compress.device": [("seen = (at >= 0) & (k < K)", "seen = k < K")]},
+        {
+            "fused_compress.device": [
+                ("seen = (at >= 0) & (k < K)", "seen = k < K"),
+                ("place = (at % ring)[:, None]", "place = ((at + ring) % ring)[:, None]"),
+            ]
+        },
         "entry 0 of sequence 0",
         {"kv": (1, 1024)},
     ),
@@ -253,7 +261,7 @@ def told(launch: Mapping[str, Any]) -> dict[str, Any]:
 def test_fault_is_found_and_shrunk(name: str, tmp_path: Path) -> None:
     fault = FAULTS[name]
     kernel = planted(tmp_path, name.replace(" ", "_"), fault.kernel, fault.edits)
-    device = InterpretDevice()
+    device = find_device(DEVICE)
     result = fuzz_kernel(kernel, device, budget_seconds=60, seed=0)
 
     assert result.verdict.status is Status.FAIL
@@ -274,7 +282,7 @@ def test_fault_is_found_and_shrunk(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kernel", MODULES)
 def test_copies_without_a_fault_pass(kernel: str, tmp_path: Path) -> None:
     copy = planted(tmp_path, f"none_{kernel}", kernel, {})
-    result = fuzz_kernel(copy, InterpretDevice(), budget_seconds=60, seed=0, case_target=30)
+    result = fuzz_kernel(copy, find_device(DEVICE), budget_seconds=60, seed=0, case_target=30)
     assert result.findings == ()
     assert result.cases == 30
 
@@ -282,3 +290,9 @@ def test_copies_without_a_fault_pass(kernel: str, tmp_path: Path) -> None:
 def test_an_edit_that_does_not_apply_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"occurs 0 times in fp8_pack\.kernel"):
         planted(tmp_path, "stale", "fp8_pack", {"fp8_pack.kernel": [("no such text", "")]})
+
+
+def test_the_table_in_the_documents_has_every_fault() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "faults.md").read_text(encoding="utf-8")
+    for name, fault in FAULTS.items():
+        assert f"| {name} | `{fault.kernel}` |" in text

@@ -175,7 +175,7 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     blocks = columns * len(forward.slots) + draw(seldom_low(0, 2))
     table = draw(distinct_from(range(blocks), columns * len(forward.slots)))
     events = set(forward.events)
-    if draw(st.sampled_from([False, False, True])):
+    if draw(st.sampled_from([False, True])):
         table[draw(st.integers(0, len(table) - 1))] = draw(st.sampled_from([-1, blocks, INT32_MAX]))
         events.add("no block")
     rows = blocks * envelope + draw(seldom_low(0, 3))
