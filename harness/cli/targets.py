@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from kvproof.harness.cli.values import parse_budget, parse_output, parse_seed
 from kvproof.reports.codec import record_text
 from kvproof.reports.environment import utc_now
 from kvproof.reports.junit import junit_xml
+from kvproof.reports.result import Result
 from kvproof.reports.store import Store, write_atomically
 from kvproof.reports.verdict import combine, exit_status
 
@@ -102,25 +103,44 @@ def run_target(run: Run) -> int:
         worker = open_device(run.target, run.device, Path(scratch))
         budget, seed = parse_budget(run.budget), parse_seed(run.seed)
         campaign = TargetCampaign(worker, budget, seed, tuple(run.contracts), subject)
-        complete = False
+        complete, hosts = False, list[Result]()
         try:
             for report in campaign.run(store.save_finding):
                 if progress.is_terminal:
                     progress.print(f"[dim]{report.contract}[/dim]")
+            hosts = [] if run.contracts else host_results(worker, budget / 10, seed, store)
             complete = True
         except KeyboardInterrupt:
             pass
         finally:
             record = campaign.record([run.command, "--target", run.target], started, begun, complete=complete)
+            record = replace(record, results=(*record.results, *hosts))
             path = store.append_record(record)
             worker.close()
         console = output_console()
         print_reports(campaign.reports, console)
+        for result in hosts:
+            reason = f": {escape(result.verdict.reason)}" if result.verdict.reason else ""
+            status = f"[{STYLES[result.verdict.status]}]{result.verdict.status}[/]"
+            console.print(f"host module, {result.property_name}: {status}, {result.cases} cases{reason}")
         print_deaths(worker, console)
     print(f"record: {path}")
     for file, option in outputs:
         write_atomically(file, record_text(record) if option == "--json" else junit_xml(record))
     return exit_status(result.verdict for result in record.results)
+
+
+def host_results(worker: IsolatedDevice, seconds: float, seed: int, store: Store) -> list[Result]:
+    """The target's host modules against their contracts."""
+    from kvproof.harness.run.host_modules import HOST_CONTRACTS, check_host
+
+    profile = worker.target.profile()
+    wanted = [c for name, c in HOST_CONTRACTS.items() if profile is not None and name in profile.host]
+    results = [check_host(c, worker, seconds=max(seconds, 3.0) / len(wanted), seed=seed) for c in wanted]
+    for result in results:
+        for finding in result.findings:
+            store.save_finding(finding)
+    return results
 
 
 def print_reports(reports: Sequence[ContractReport], console: Console) -> None:

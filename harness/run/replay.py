@@ -31,6 +31,7 @@ _replayers: dict[str, Replayer] = {}
 _MODULES = {
     "joint": "kvproof.harness.run.forward.replay",
     "target": "kvproof.harness.run.targets",
+    "host": "kvproof.harness.run.host_modules",
     "simulate": "kvproof.harness.simulate.replay",
 }
 """Modules that register an engine's replayer and themselves need this one: loaded when first asked for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ class Depth:
         seconds: for the cases of one contract, all runs together.
         cases: of each run of a contract, at most.
         seed: of everything drawn, the same for all commits.
+        causes: of one run of a contract, at most.
         shrink_seconds: for making one finding small.
         arch: GPU that kernels are compiled for when their offsets are looked at.
     """
@@ -41,6 +43,7 @@ class Depth:
     seconds: float = 6.0
     cases: int = FAST_CASES
     seed: int = 0
+    causes: int = 3
     shrink_seconds: float = 1.0
     arch: str = "cuda:90"
 
@@ -83,7 +86,6 @@ class Examiner:
         repository: its repository.
         depth: how deep.
         keep: told each finding.
-        known: snapshots' contracts by the files that they were loaded from; shared between commits.
     """
 
     def __init__(self, kind: str, repository: Path, depth: Depth, keep: Callable[[Finding], object]) -> None:
@@ -93,6 +95,7 @@ class Examiner:
         self.kind, self.repository, self.depth, self.keep = kind, repository, depth, keep
         self.profile = profile
         self._known: dict[str, Snapshot] = {}
+        self._reports: dict[tuple[str, str], ContractReport] = {}
 
     def examine(self, commit: Commit, scratch: Path) -> Snapshot:
         """One commit."""
@@ -121,20 +124,28 @@ class Examiner:
             return Snapshot(commit, failed=found.detail)
         snapshot = Snapshot(commit)
         wanted = [name for name in all_properties() if self.profile.entries_of(name)]
-        live = [name for name in wanted if name in device.offered()]
+        root = Path(device.target.root)
+        keys = {name: _closure(root, about["function"].split(":")[0]) for name, about in device.offered().items()}
+        unknown = [name for name in wanted if name not in keys or (name, keys[name]) not in self._reports]
+        live = [name for name in unknown if name in keys]
         campaign = TargetCampaign(
             device,
             budget_seconds=self.depth.seconds * max(len(live), 1),
             seed=self.depth.seed,
-            contracts=wanted,
+            contracts=unknown,
             case_target=self.depth.cases,
+            most_causes=self.depth.causes,
             shrink_seconds=self.depth.shrink_seconds,
         )
-        for report in campaign.run(self.keep):
-            snapshot.reports[report.contract] = report
+        found_now = {report.contract: report for report in campaign.run(self.keep)} if unknown else {}
+        for name in wanted:
+            report = found_now.get(name) or self._reports[name, keys[name]]
+            if name in keys:
+                self._reports[name, keys[name]] = report
+            snapshot.reports[name] = report
             for run in report.runs:
                 for group in run.groups:
-                    snapshot.causes.setdefault((report.contract, group.cause), group.finding)
+                    snapshot.causes.setdefault((name, group.cause), group.finding)
         eras = [report.era for report in snapshot.reports.values() if report.era]
         snapshot.era = max(set(eras), key=eras.count) if eras else ""
         try:
@@ -151,6 +162,24 @@ class Examiner:
                 place = f"{offset['file']}:{offset['line']}"
                 snapshot.narrow.setdefault((row["kernel"], offset["argument"], offset["factors"]), place)
         return snapshot
+
+
+def _closure(root: Path, module: str) -> str:
+    """Hash over a module's file and the files of the checkout that it imports, and they."""
+    files: dict[str, bytes] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        file = root.joinpath(*name.split(".")).with_suffix(".py")
+        if name in files or not file.is_file():
+            continue
+        files[name] = file.read_bytes()
+        for node in ast.walk(ast.parse(files[name])):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                waiting += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                waiting += [alias.name for alias in node.names]
+    return hashlib.sha256(b"\0".join(name.encode() + b"\0" + files[name] for name in sorted(files))).hexdigest()
 
 
 def _content(folder: Path, relevant: Sequence[str]) -> str:

@@ -20,6 +20,10 @@ Adapter: TypeAlias = Callable[..., None]
 project's function bound by name, ``library`` its types. Fills the contract's outputs."""
 
 
+HostAdapter: TypeAlias = Callable[..., Any]
+"""Called as ``adapter(library, given)`` with plain data; gives plain data."""
+
+
 @dataclass(frozen=True)
 class Narrowing:
     """Input that the contract allows and this project's function does not take. Counted, never run.
@@ -99,7 +103,7 @@ class Profile:
     types: Mapping[str, str] = field(default_factory=dict[str, str])
     entries: tuple[Entry, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
-    host: Mapping[str, Adapter | str] = field(default_factory=dict[str, "Adapter | str"])
+    host: Mapping[str, HostAdapter | str] = field(default_factory=dict[str, "HostAdapter | str"])
     kernels: tuple[str, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict[str, Any])
     relevant: tuple[str, ...] = ()

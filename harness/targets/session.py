@@ -165,7 +165,10 @@ class Session:
             raise NotOffered(f"the profile maps no host module {name!r}")
         adapter = self.profile.host[name]
         function: Callable[..., Any] = resolve(adapter) if isinstance(adapter, str) else adapter
-        return function(self.library, given)
+        try:
+            return function(self.library, given)
+        except NotOffered as reason:
+            raise NotOffered(f"{name}: {reason}") from None
 
     def do_offsets(self, archs: list[str]) -> Any:
         """Element offsets of the target's kernels that are computed in 32 bits."""
