@@ -31,9 +31,10 @@ BURST = 32
 
 PARTS: Mapping[str, int] = {
     "split_attention": 8,
+    "prefill_indices": 4,
     "attention_prefill": 4,
     "attention_decode": 4,
-    "fused_compress": 4,
+    "fused_compress": 12,
 }
 """Tasks that a kernel's cases are split into; 2 of a kernel that is not named here."""
 
@@ -136,7 +137,7 @@ def geometry_of(contract: Any, case: Any) -> str:
         from kvproof.kernels.split_attention.contract import plan
 
         found = plan(bind(contract, case.values))
-        return f"{found.chunk} {sorted(found.layout.items())}"
+        return f"{found.chunk} {found.dims} {sorted(found.layout.items())}"
     written = {tensor.name for tensor in contract.tensors if tensor.role != "in"}
     parts = [
         f"{name} {value.dtype} {value.shape[name not in written :]} {value.strides}"
