@@ -27,7 +27,7 @@ def _finite_rows(count: int, seed: int) -> TensorValue:
 
 @st.composite
 def _cache(draw: st.DrawFn, seed: int, *, codes: bool = False) -> tuple[TensorValue, int, int]:
-    """(pages, blocks, entries of each). With ``codes`` every byte is one that a packer may write."""
+    """(pages, blocks, entries of each). With ``codes`` a page's records are such as a packer writes."""
     blocks, entries = draw(seldom_low(1, 4)), draw(seldom_low(1, 5))
     width = entries * (DATA_BYTES + SCALE_BYTES) + draw(st.sampled_from([0, 0, 8, 64]))
     # Pages lie at even distances, or no bf16 of a record would be aligned; one more on each side is a guard.
@@ -35,8 +35,10 @@ def _cache(draw: st.DrawFn, seed: int, *, codes: bool = False) -> tuple[TensorVa
     storage = poison(seed, "uint8", stride * (blocks + 2))
     value = TensorValue("uint8", storage, (blocks, width), (stride, 1), stride)
     if codes:
-        bytes_ = value.storage & 0x7D  # no NaN code, no exponent past bf16
-        value = TensorValue("uint8", bytes_, value.shape, value.strides, value.offset)
+        value = TensorValue("uint8", value.storage & 0x7D, value.shape, value.strides, value.offset)  # no NaN code
+        # Least and nearly the largest exponent of a scale: 1e-4 / 448, and a magnitude of some thousands.
+        scales = value.array[:, entries * DATA_BYTES : entries * (DATA_BYTES + SCALE_BYTES)]
+        scales[:] = 105 + scales % 27
     return value, blocks, entries
 
 
