@@ -163,6 +163,8 @@ def as_index(name: str, value: IndexValue, *, at_least: int | None = None, below
     Raises:
         LayoutError: not an integer, or outside the stated range.
     """
+    if type(value) is int and (at_least is None or value >= at_least) and (below is None or value < below):
+        return value  # by far the most frequent case
     allowed = "an integer"
     if at_least is not None and below is not None:
         allowed = f"an integer from {at_least} to {below - 1}"

@@ -137,7 +137,10 @@ class UnifiedPoolGeometry(RowSpace):
             raise LayoutError("ratios is empty; a V4 pool needs at least one layer")
         if len(ratios) > MAX_LAYERS:
             raise LayoutError(f"ratios has {len(ratios)} layers; allowed: at most {MAX_LAYERS}")
-        self.ratios = [as_index(f"ratios[{layer}]", ratio) for layer, ratio in enumerate(ratios)]
+        self.ratios = [
+            ratio if type(ratio) is int else as_index(f"ratios[{layer}]", ratio)
+            for layer, ratio in enumerate(ratios)
+        ]
         unknown = sorted(set(self.ratios) - _KNOWN_RATIOS)
         if unknown:
             raise LayoutError(
