@@ -33,7 +33,7 @@ def redirected() -> Iterator[None]:
     def getitem(kernel: Any, grid: Any) -> Callable[..., Any]:
         backend = current_backend()
         if backend is None:
-            return original(kernel, grid)
+            return _without_foreign_options(original(kernel, grid))
 
         def launch(*args: Any, **meta: Any) -> None:
             function, given = _configured(kernel, args, meta)
@@ -52,6 +52,19 @@ def redirected() -> Iterator[None]:
             yield
     finally:
         interface.__getitem__ = original
+
+
+AMD_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "kpack")
+"""Launch options that only Triton's AMD back end knows, and that change no result."""
+
+
+def _without_foreign_options(launch: Callable[..., Any]) -> Callable[..., Any]:
+    """The launch without options of the other vendor's back end, which this one's refuses."""
+    import torch  # noqa: PLC0415
+
+    if torch.version.hip:
+        return launch
+    return lambda *args, **meta: launch(*args, **{k: v for k, v in meta.items() if k not in AMD_OPTIONS})
 
 
 @contextmanager
