@@ -31,7 +31,7 @@ from kvproof.reports.codec import decode_finding, finding_text
 from kvproof.reports.finding import Finding
 from kvproof.reports.store import write_atomically
 
-EPISODE = 50_000
+EPISODE = 100_000
 """Request-steps of an episode without kernels: some seconds."""
 
 DEVICE_EPISODE = 200
@@ -125,7 +125,7 @@ def world_of(plan: Plan, episode: int) -> World:
         slots, positions = int(rng.integers(2, 5)), 3 * block
         shared, own, answer, chunk = 2 * block, block // 2, 12, block
     else:
-        slots, positions = int(rng.choice([32, 64, 128])), 4 * block
+        slots, positions = int(rng.choice([64, 96, 128])), 4 * block
         if plan.episode_steps < EPISODE // 2:
             slots = int(rng.integers(2, 9))
         shared, own, answer, chunk = 2 * block + block // 2, block, int(rng.integers(60, 200)), block
@@ -133,7 +133,7 @@ def world_of(plan: Plan, episode: int) -> World:
         settings=Settings(plan.config, plan.layers),
         size=Size(
             slots=slots,
-            blocks=slots * int(rng.integers(2, 6)),
+            blocks=slots * int(rng.integers(3 if slots > 8 else 2, 7)),
             positions=positions,
             images=int(rng.integers(1, 33)),
             prefix_cache=bool(rng.random() < 0.9),
