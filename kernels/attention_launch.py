@@ -51,15 +51,16 @@ class Plan:
 def tiles(heads: int, *, packed: bool, hip: bool) -> Plan:
     """The plan of one program.
 
-    On an NVIDIA GPU up to 16 heads are one row of small matrix instructions, and several programs share a
-    multiprocessor; more heads are taken 64 at a time, the least that a Hopper matrix instruction has, so that keys
-    are gathered and unpacked as few times as can be. On an AMD GPU a tile has to fit 64 KiB of shared memory.
+    Measured on an H200 (docs/gpu.md). Up to 16 heads are one row of small matrix instructions, and two programs
+    share a multiprocessor; more heads are taken 32 at a time in small instructions, or over packed rows 64 at a time
+    in large ones, since unpacking a key for fewer heads costs more. On an AMD GPU a tile has to fit 64 KiB of shared
+    memory.
     """
     if hip:
         return Plan(16, 32, 4, 2)
     if heads <= FEW_HEADS:
         return Plan(16, 64, 8, 5) if packed else Plan(16, 64, 4, 3)
-    return Plan(64, 64, 8, 3)
+    return Plan(64, 64, 8, 2) if packed else Plan(32, 64, 4, 2)
 
 
 def plan_for(tokens: int, heads: int, *, packed: bool, device: torch.device) -> Plan:
@@ -84,8 +85,9 @@ def splits_for(programs: int, device: torch.device) -> int:
     """Programs a slice, so that a launch of few tokens still reaches every multiprocessor."""
     if device.type != "cuda":
         return 1
-    # Up to half the multiprocessors idle cost less than tiles that pass through scratch memory.
-    return max(min(processors(str(device)) // max(2 * programs, 1), MOST_SPLITS), 1)
+    wanted = min(processors(str(device)) // max(programs, 1), MOST_SPLITS)
+    # Half the multiprocessors idle cost less than all tiles passing through scratch memory.
+    return wanted if wanted > 2 else 1
 
 
 @dataclass(frozen=True)
