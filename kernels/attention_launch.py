@@ -52,9 +52,9 @@ def tiles(heads: int, *, packed: bool, hip: bool) -> Plan:
     """The plan of one program.
 
     Measured on an H200 (docs/gpu.md). Up to 16 heads are one row of small matrix instructions, and two programs
-    share a multiprocessor; more heads are taken 32 at a time in small instructions, or over packed rows 64 at a time
-    in large ones, since unpacking a key for fewer heads costs more. On an AMD GPU a tile has to fit 64 KiB of shared
-    memory.
+    share a multiprocessor; more heads are taken 32 at a time in small instructions, or over packed rows 64 at a
+    time in large ones, since unpacking a key for fewer heads costs more. On an AMD GPU a tile has to fit 64 KiB of
+    shared memory.
     """
     if hip:
         return Plan(16, 32, 4, 2)

@@ -97,8 +97,12 @@ def _without_a_place(kernel: Kernel, case: Case) -> Iterator[dict[str, Any]]:
         for at in reversed(range(size if size > 1 else 0)):
             alone = {name: axis for name, shape in shapes.items() for axis, e in enumerate(shape) if e == extent}
             # A token is a place of several tensors whose lengths have names of their own.
-            leading = {name: 0 for name, shape in shapes.items() if isinstance(shape[0], str)}
-            for axes in (alone, *({n: 0 for n in leading if shapes[n][0] != kept} for kept in ("", *extents))):
+            long = [
+                name
+                for name, shape in shapes.items()
+                if isinstance(shape[0], str) and case.values[name].shape[0] > 1
+            ]
+            for axes in (alone, *({n: 0 for n in long if shapes[n][0] != kept} for kept in ("", *extents))):
                 if axes and all(at < case.values[name].shape[axis] for name, axis in axes.items()):
                     yield {
                         name: _shorter(value, axes[name], at, moved=name not in case.poison)
