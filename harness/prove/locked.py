@@ -65,9 +65,9 @@ class Setting:
 
     solvers: tuple[str, ...] = ("z3", "cvc5")
     budget: Budget = field(default_factory=Budget)
-    statement_seconds: float = 120.0
+    statement_seconds: float = 240.0
     jobs: int = 0
-    patience: float = 60.0
+    patience: float = 150.0
     everything: bool = False
     shuffle: int | None = None
 

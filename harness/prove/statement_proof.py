@@ -104,6 +104,7 @@ class _Run:
     proved: dict[tuple[int, ...], Path] = field(default_factory=dict[tuple[int, ...], Path])
     queries: set[Query] = field(default_factory=set[Query])
     applies: bool = False
+    open_twins: dict[tuple[int, ...], str] = field(default_factory=dict[tuple[int, ...], str])
     _asked: int = 0
 
     def _problem(self, status: Status, reason: str) -> None:
@@ -197,11 +198,9 @@ class _Run:
             if not self._has_case(path, known):
                 del self.proved[decisions]
             elif known is None:
-                self._problem(
-                    Status.UNKNOWN,
-                    f"the twin ({self.proof.statement.twin}) is not refuted for {path.label or 'this subject'}: "
-                    "the statement may say too little",
-                )
+                why = self.open_twins.get(decisions, "the statement may say too little")
+                twin, of = self.proof.statement.twin, path.label or "this subject"
+                self._problem(Status.UNKNOWN, f"the twin ({twin}) is not refuted for {of}: {why}")
 
     def _refute(self, twin: Path) -> tuple[Query, Answer] | None:
         for group in grouped(twin.obligations):
@@ -212,6 +211,8 @@ class _Run:
             if answer.outcome is Outcome.SAT:
                 self._step(twin, "twin", group.name, group.query, answer)
                 return (group.query, answer) if self._replays(twin, answer, Replayed.FAILS, slip=1) else None
+            if answer.outcome is Outcome.UNKNOWN:
+                self.open_twins[twin.decisions] = f"{answer.solver}: {answer.reason}"
         return None
 
     def _has_case(self, path: Path, known: tuple[Query, Answer] | None) -> bool:

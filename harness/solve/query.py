@@ -60,10 +60,11 @@ class Budget:
 
     Attributes:
         resources: the solver's resource units; the same question stops at the same point on every machine.
-        seconds: wall-clock backstop, for work that a solver does not count.
+        seconds: wall-clock backstop, for work that a solver does not count. Long, so that a busy machine does not
+            decide what is UNKNOWN.
         seed: random seed.
     """
 
     resources: int = 20_000_000
-    seconds: float = 20.0
+    seconds: float = 60.0
     seed: int = 0

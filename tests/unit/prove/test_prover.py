@@ -97,6 +97,21 @@ def test_a_statement_that_says_too_little_is_unknown() -> None:
     assert "twin" in proof.problems[0].reason
 
 
+def test_a_twin_that_no_solver_decides_is_unknown_for_that_reason() -> None:
+    class NoSat(Saying):
+        """Proves like z3, and finds no case."""
+
+        def solve(self, script: Script, budget: Budget) -> Answer:
+            answer = backend("z3").solve(script, budget)
+            return answer if answer.outcome is Outcome.UNSAT else super().solve(script, budget)
+
+    proof = prove(true_claim, NoSat("tired", Outcome.UNKNOWN))
+    assert statuses(proof) == [Status.UNKNOWN, Status.UNKNOWN]
+    assert any(
+        "the twin (tightened) is not refuted for this subject: tired: told to" in p.reason for p in proof.problems
+    )
+
+
 def test_a_statement_without_a_case_is_unknown_and_one_that_does_not_apply_is_not_run() -> None:
     def contradicting(n: Any, choose: Chooser, slip: int) -> Condition:
         x = choose.integer("x", 0, n)
