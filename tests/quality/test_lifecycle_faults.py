@@ -12,17 +12,18 @@ import pytest
 from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from kvproof.harness.mutate.lifetimes.registry import all_faults
+from kvproof.harness.simulate.broken import Broken
 from kvproof.harness.simulate.findings import CHECKS
 from kvproof.harness.simulate.machine import machine
-from kvproof.harness.simulate.memory import Broken
 from kvproof.harness.simulate.operations import schedule_from_json
 from kvproof.harness.simulate.schedule import World, failure_of, find
 
 
 def _catalogue() -> Any:
-    """The planted faults; tests are no package, so the module beside this one is loaded by path."""
-    path = Path(__file__).with_name("lifecycle_faults.py")
-    spec = importlib.util.spec_from_file_location("lifecycle_faults", path)
+    """The stated minima; tests are no package, so the module beside this one is loaded by path."""
+    path = Path(__file__).with_name("lifecycle_minima.py")
+    spec = importlib.util.spec_from_file_location("lifecycle_minima", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -32,7 +33,7 @@ def _catalogue() -> Any:
 
 
 catalogue = _catalogue()
-FAULTS = catalogue.FAULTS
+FAULTS = all_faults()
 MINIMA = catalogue.minima()
 
 
