@@ -16,7 +16,8 @@ class Regression:
 
     Attributes:
         series: which.
-        change: SLOWER (of what is counted: more of what costs), FASTER, or AMBIGUOUS where more is neither.
+        change: SLOWER (of what is counted: more of what costs), FASTER, SAME if it is too small to matter, or
+            AMBIGUOUS where more is neither.
         good, bad: last commit before it and first after it.
         between: measured commits after it, up to now.
         before, after: levels.
@@ -88,6 +89,9 @@ def _regression(
     change = Change.SLOWER if after > before else Change.FASTER
     if series.exact and series.metric not in COSTS:
         change = Change.AMBIGUOUS
+    elif before and abs(after / before - 1) < series.relevance:
+        # Certain, and too small to matter.
+        change = Change.SAME
     good, bad = (timeline.commits[series.points[i].place] for i in (index - 1, index))
     return Regression(series, change, good, bad, len(series.points) - index, before, after, p)
 

@@ -146,6 +146,19 @@ def test_a_search_leaves_out_commits_without_a_number_and_says_so() -> None:
         search(commits, "0", lambda c: None if c == "19" else 1.0)
 
 
+def test_a_fingerprint_is_that_of_the_inputs() -> None:
+    pytest.importorskip("torch")
+    from kvproof.harness.bench.offline import fingerprint
+    from kvproof.kernels.registry import all_kernels, resolve
+
+    for name in ("decode_indices", "hca_head"):
+        cases = resolve(all_kernels()[name].cases)
+        first, second = list(cases())[:2]
+        # Made twice, so that no object is the same one.
+        assert fingerprint(cases()[first].values) == fingerprint(cases()[first].values)
+        assert fingerprint(cases()[first].values) != fingerprint(cases()[second].values)
+
+
 def test_what_a_change_can_affect() -> None:
     kernels = ["a", "b"]
     assert affected(["kernels/a/kernel.py", "README.md"], kernels) == ["a"]
