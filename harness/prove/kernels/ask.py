@@ -12,7 +12,7 @@ from kvproof.harness.solve.smtlib import Script, script
 from kvproof.harness.solve.term import Term, Value, eq, variable, walk
 
 DEFAULT_BUDGET = Budget(resources=6_000_000, seconds=30.0)
-ATTEMPTS = ((0, 300_000), (1, 1_000_000), (2, 1_000_000))
+ATTEMPTS = ((0, 1_000_000), (6, 1_000_000), (1, 1_000_000))
 """(seed, resource units) tried before the whole budget: where one seed takes long, another often does not."""
 
 
@@ -62,7 +62,8 @@ class Asker:
         """A first attempt: ``unsat`` if the goal follows even with products opaque; anything else says nothing."""
         known = self._tried.get(query)
         if known is None:
-            known = self._tried[query] = self._solve(script(query, opaque=True))
+            # Less is said than is known, so an answer may not be there to be found.
+            known = self._tried[query] = self._solve(script(query, opaque=True), ATTEMPTS[:1])
         return known
 
     def _ask(self, query: Query) -> Answer:
@@ -72,11 +73,13 @@ class Asker:
             return answer
         return self._solve(script(query))
 
-    def _solve(self, text: Script) -> Answer:
+    def _solve(self, text: Script, attempts: Sequence[tuple[int, int]] | None = None) -> Answer:
         start = time.perf_counter()
         answer = Answer(Outcome.UNKNOWN, self.solver.name)
         whole = (self.budget.seed, self.budget.resources)
-        for seed, resources in (*(a for a in ATTEMPTS if a[1] < self.budget.resources), whole):
+        if attempts is None:
+            attempts = [*(a for a in ATTEMPTS if a[1] < self.budget.resources), whole]
+        for seed, resources in attempts:
             answer = self.solver.solve(text, replace(self.budget, seed=seed, resources=resources))
             if answer.outcome is not Outcome.UNKNOWN:
                 break

@@ -28,7 +28,7 @@ from kvproof.harness.prove.kernels.replaying import replay
 from kvproof.harness.prove.kernels.values import Unmodelled
 from kvproof.harness.prove.kernels.witness import NoWitness, Witness, witness
 from kvproof.harness.solve.query import Outcome
-from kvproof.harness.solve.term import walk
+from kvproof.harness.solve.term import Term, integer, le, walk
 from kvproof.reports.verdict import Status, Verdict, combine
 
 
@@ -127,7 +127,7 @@ def check_modules(
     results = [_summed(setting, Property.IN_BOUNDS, bounds, launches, asker.asked - before, seconds)]
     each: Sequence[tuple[Property, Callable[[Questions, Checked], Iterator[Found]]]] = (
         (Property.NO_SENTINEL, no_sentinel),
-        (Property.NO_WRAP, no_wrap),
+        (Property.NO_WRAP, lambda q, c: no_wrap(q, c, lambda found: _whole_range(q, found))),
         (Property.ONE_WRITER, lambda q, c: one_writer(q, c, identical)),
     )
     for name, function in each:
@@ -239,6 +239,15 @@ def _ranges(setting: Setting) -> list[str]:
 
 SMALL = 2**20
 """A quantity whose range ends below has its range stated with a PASS."""
+
+
+def _whole_range(questions: Questions, found: Found) -> Term | None:
+    """The condition that nothing is larger than the index type allows, if under it what failed does not."""
+    limit = limit_of(questions, found)
+    if limit is None or not limit.is_whole_range:
+        return None
+    quantity = next(q for q in questions.setting.quantities if q.name == limit.quantity)
+    return le(quantity.term, integer(limit.most))
 
 
 def _blame(found: Found, questions: Questions) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -203,10 +203,27 @@ def _shown(terms: Sequence[Term]) -> str:
 # ---- demands --------------------------------------------------------------------------
 
 
-def no_wrap(questions: Questions, _checked: Checked) -> Iterator[Found]:
-    """No operation that an address, a mask or a branch rests on wraps, rounds or divides by zero."""
+def no_wrap(questions: Questions, _checked: Checked, within: Within | None = None) -> Iterator[Found]:
+    """No operation that an address, a mask or a branch rests on wraps, rounds or divides by zero.
+
+    Args:
+        questions: the launch.
+        within: of what fails, a condition that a PASS may be bound by and under which it does not; or None.
+    """
     kinds = (DemandKind.FITS, DemandKind.EXACT, DemandKind.DIVISOR)
-    yield from _demands(questions, Property.NO_WRAP, kinds)
+    assumed = 0
+    for found in _demands(questions, Property.NO_WRAP, kinds):
+        yield found
+        condition = within(found) if within is not None and found.status is Status.FAIL else None
+        if condition is not None:
+            # The bound is stated once; what else is asked is asked under it.
+            questions.assume(condition)
+            assumed += 1
+    for _ in range(assumed):
+        questions.release()
+
+
+Within = Callable[[Found], "Term | None"]
 
 
 def no_sentinel(questions: Questions, _checked: Checked) -> Iterator[Found]:

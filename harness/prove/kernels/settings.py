@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 
 from kvproof.harness.prove.kernels.binding import probe
 from kvproof.harness.prove.kernels.launch import Setting
-from kvproof.harness.prove.kernels.probing import UnknownLaunch
+from kvproof.harness.prove.kernels.probing import Prober, UnknownLaunch
 from kvproof.kernels.registry import Kernel
 from kvproof.models.contract import TensorValue
 from kvproof.models.deepseek_v4 import ModelConfig
@@ -36,6 +38,8 @@ def settings_of(kernel: Kernel, subject: ModelConfig | None, most: int = 2) -> l
             break
         if not any(isinstance(v, TensorValue) and v.storage.size for v in values.values()):
             continue
+        if probing.is_familiar(values):
+            continue
         try:
             setting = probing.setting(f"drawn case {number}", values)
         except UnknownLaunch as unknown:
@@ -47,7 +51,9 @@ def settings_of(kernel: Kernel, subject: ModelConfig | None, most: int = 2) -> l
             found[key] = setting
     if not found:
         raise UnknownLaunch(reasons[0] if reasons else f"{kernel.name}: no case has contents")
-    return sorted(found.values(), key=lambda s: -len(s.quantities))[:most]
+    chosen = sorted(found.values(), key=lambda s: -len(s.quantities))[:most]
+    words = f"of {probing.met} specialisations that drawn cases met, {len(chosen)} are checked"
+    return [replace(setting, assumptions=(*setting.assumptions, words)) for setting in chosen]
 
 
 class _Probing:
@@ -57,6 +63,20 @@ class _Probing:
         self._kernel = kernel
         self._fixed: str | None = None
         self._tries = TRIES
+        self._probed: Counter[Any] = Counter()
+
+    @property
+    def met(self) -> int:
+        """Specialisations that the cases looked at launch."""
+        return len(self._probed)
+
+    def is_familiar(self, values: Mapping[str, Any]) -> bool:
+        """Whether what the case launches was probed often enough to know how freely it can vary."""
+        prober = Prober(self._kernel.contract, self._kernel.load(), values)
+        run = prober.run(prober.numbers)
+        kind = None if run is None else run.kind
+        self._probed[kind] += 1
+        return self._probed[kind] > ALIKE
 
     def setting(self, name: str, values: Mapping[str, Any]) -> Setting:
         """The setting of one case.
@@ -64,6 +84,8 @@ class _Probing:
         Raises:
             UnknownLaunch: how it is launched cannot be told.
         """
+        if self._fixed:
+            return self._probe(name, values, self._fixed)
         setting: Setting | None = None
         problem: UnknownLaunch | None = None
         try:
@@ -72,7 +94,7 @@ class _Probing:
             problem = unknown
         if setting is not None and not any(launch.loose for launch in setting.launches):
             return setting
-        names = [self._fixed] if self._fixed else self._candidates() if self._tries else []
+        names = self._candidates() if self._tries else []
         self._tries -= bool(self._tries)
         for candidate in names:
             try:
@@ -95,8 +117,14 @@ class _Probing:
         """Extents, those of most tensors first."""
         shapes = [extent for tensor in self._kernel.contract.tensors for extent in tensor.shape]
         extents = [extent for extent in dict.fromkeys(shapes) if isinstance(extent, str)]
-        return sorted(extents, key=lambda extent: -shapes.count(extent))
+        return sorted(extents, key=lambda extent: -shapes.count(extent))[:CANDIDATES]
 
+
+ALIKE = 2
+"""Cases of one specialisation that are probed: the freer one is taken."""
+
+CANDIDATES = 3
+"""Extents that are tried out for it."""
 
 TRIES = 2
 """Cases of a kernel for which it is tried out what to keep."""
