@@ -74,7 +74,7 @@ def set_text(script: Script) -> tuple[str, list[str]]:
     """The set of integer points that satisfy the text, in isl's notation, and the names of its dimensions.
 
     Raises:
-        NotLinearError: a product of variables, a function, or a choice between integers.
+        NotLinearError: a product of variables, or a function.
     """
     reader = _Reader()
     names: list[str] = []
@@ -90,8 +90,10 @@ def set_text(script: Script) -> tuple[str, list[str]]:
                 reader.defined[symbol] = body
             case _:
                 raise NotLinearError(f"function {symbol}")
-    conditions = [*bounds, *(reader.condition(_parse(text)) for text in script.assertions)]
-    return f"{{ [{', '.join(names)}] : {' and '.join(f'({c})' for c in conditions) or 'true'} }}", names
+    asserted = [reader.condition(_parse(text)) for text in script.assertions]
+    conditions = [*bounds, *reader.facts, *asserted]
+    dimensions = [*names, *reader.chosen.values()]
+    return f"{{ [{', '.join(dimensions)}] : {' and '.join(f'({c})' for c in conditions) or 'true'} }}", names
 
 
 def _plain(symbol: str) -> str:
@@ -114,10 +116,19 @@ def _parse(text: str) -> Node:
 
 @dataclass
 class _Reader:
-    """Translates conditions and linear terms; definitions are put in where they are used."""
+    """Translates conditions and linear terms; definitions are put in where they are used.
+
+    Attributes:
+        defined: what symbols stand for.
+        booleans: symbols that are conditions.
+        chosen: a dimension for each choice between integers.
+        facts: what these are.
+    """
 
     defined: dict[str, Node] = field(default_factory=dict[str, Node])
     booleans: set[str] = field(default_factory=set[str])
+    chosen: dict[str, str] = field(default_factory=dict[str, str])
+    facts: list[str] = field(default_factory=list[str])
 
     def condition(self, node: Node) -> str:  # noqa: PLR0911  (one a kind of condition)
         if isinstance(node, str):
@@ -173,7 +184,19 @@ class _Reader:
             if set(factor) - {""}:
                 raise NotLinearError("a product of variables")
             return {name: factor.get("", 0) * c for name, c in other.items()}
+        if head == "ite":
+            return {self._choice(rest): 1}
         raise NotLinearError(f"term {head!r}")
+
+    def _choice(self, parts: list[Node]) -> str:
+        """A dimension that has the value of a choice between two integers."""
+        key = repr(parts)
+        if key not in self.chosen:
+            test = self.condition(parts[0])
+            then, otherwise = (self._shown(self.linear(part)) for part in parts[1:])
+            name = self.chosen[key] = f"choice_{len(self.chosen)}"
+            self.facts.append(f"(({test}) and {name} = {then}) or (not ({test}) and {name} = {otherwise})")
+        return self.chosen[key]
 
     @staticmethod
     def _shown(coefficients: Mapping[str, int]) -> str:

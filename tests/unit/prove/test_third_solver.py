@@ -26,6 +26,8 @@ QUESTIONS = {
     "a disjunction": (t.or_(t.le(X, Y), t.lt(Y, X)), True),
     "an implication": (t.or_(t.not_(t.and_(t.le(X, Y), t.le(Y, X))), t.eq(X, Y)), True),
     "equal conditions": (t.eq(t.le(X, Y), t.lt(Y, X)), False),
+    "a choice": (t.le(X, t.ite(t.le(X, Y), Y, X)), True),
+    "a choice within a choice": (t.le(t.ite(t.le(X, Y), t.ite(t.le(X, t.integer(3)), X, Y), Y), X), False),
     "a shared part": (t.le(t.mod(t.add(X, Y), t.integer(9)), t.add(X, Y)), False),
 }
 
