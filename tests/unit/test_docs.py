@@ -17,6 +17,7 @@ DOCUMENTS = (
     "docs/reports.md",
     "docs/schema.md",
     "docs/scratch.md",
+    "docs/ir.md",
 )
 
 
