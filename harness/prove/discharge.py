@@ -91,12 +91,10 @@ class Reply:
     """What came of one question.
 
     Attributes:
-        script: the text that was answered last: of a proof, only what it needs.
         answers: each solver's answer.
         key: hash of the normalised SMT-LIB text that the answers are about.
     """
 
-    script: Script
     answers: tuple[Answer, ...]
     key: str
 
@@ -187,12 +185,12 @@ class Solvers:
             key = text_hash(stage.text)
             known = self._certified(key)
             if known is not None:
-                return Reply(stage, known, key)
+                return Reply(known, key)
             if self.frozen:
                 continue
             answer, small = self._refute(stage, key, first)
             if answer.outcome is Outcome.UNSAT:
-                reply = Reply(small, (answer, *(self._confirm(small, stage, other) for other in others)), key)
+                reply = Reply((answer, *(self._confirm(small, stage, other) for other in others)), key)
                 if reply.proved:
                     resources = {a.solver: a.resources for a in reply.answers}
                     self.fresh[key] = Certificate(text_hash(small.text), resources)
@@ -200,9 +198,9 @@ class Solvers:
         whole = script(query)
         if self.frozen:
             nothing = Answer(Outcome.UNKNOWN, first.name, reason="no certificate in the lock file")
-            return Reply(whole, (nothing,), text_hash(whole.text))
+            return Reply((nothing,), text_hash(whole.text))
         answers = (self.counterexample(query, backend, samples) for backend in self.backends)
-        return Reply(whole, tuple(answers), text_hash(whole.text))
+        return Reply(tuple(answers), text_hash(whole.text))
 
     def _certified(self, key: str) -> tuple[Answer, ...] | None:
         """The answers that a certificate stands for, if there is one of all solvers."""
