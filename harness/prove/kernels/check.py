@@ -98,7 +98,7 @@ def check(setting: Setting, target: Target, asker: Asker | None = None) -> list[
     try:
         modules = [read_module(compile_ttir(la.kernel, la.signature, target).text) for la in setting.launches]
     except (CompileError, ReadError) as error:
-        return [_unsupported(p, str(error)) for p in Property]
+        return [unsupported(p, str(error)) for p in Property]
     return check_modules(setting, list(zip(setting.launches, modules, strict=True)), asker)
 
 
@@ -120,7 +120,7 @@ def check_modules(
     try:
         asked = [_asked(setting, launch, module, asker) for launch, module in compiled]
     except Unmodelled as problem:
-        return [_unsupported(p, str(problem)) for p in Property]
+        return [unsupported(p, str(problem)) for p in Property]
     launches = [one.questions for one in asked]
     bounds = [(f, one.questions) for one in asked for f in one.in_bounds]
     seconds = time.perf_counter() - start
@@ -144,7 +144,7 @@ def check_modules(
     results.append(_summed(setting, name, mapped, launches, asked_of, seconds, least=not shown))
     vacuous = _vacuous(launches)
     if vacuous:
-        return [_unsupported(r.property, vacuous) for r in results]
+        return [unsupported(r.property, vacuous) for r in results]
     return results
 
 
@@ -198,7 +198,8 @@ def _vacuous(launches: Sequence[Questions]) -> str:
     return ""
 
 
-def _unsupported(name: Property, reason: str) -> PropertyResult:
+def unsupported(name: Property, reason: str) -> PropertyResult:
+    """What a property counts as where nothing could be asked."""
     return PropertyResult(name, Verdict(Status.UNSUPPORTED, reason), 0, 0.0)
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvproof.harness.ir.compile import Signature, compile_ttir, jit_function
-from kvproof.harness.ir.reader import read_module
+from kvproof.harness.ir.reader import ReadError, read_module
 from kvproof.harness.ir.target import CUDA_90, Target
 from kvproof.harness.prove.kernels.arguments import ITEM_BYTES, SymbolicArguments
 from kvproof.harness.prove.kernels.ask import Asker
-from kvproof.harness.prove.kernels.check import Failure, PropertyResult, check_modules
+from kvproof.harness.prove.kernels.check import Failure, PropertyResult, check_modules, unsupported
 from kvproof.harness.prove.kernels.launch import (
     INT32,
     Launch,
@@ -28,6 +28,7 @@ from kvproof.harness.prove.kernels.launch import (
     symbolic_tensor,
 )
 from kvproof.harness.prove.kernels.probing import LARGEST_TENSOR
+from kvproof.harness.prove.kernels.properties import Property
 from kvproof.harness.prove.kernels.views import View
 from kvproof.harness.solve.term import Term, variable
 from kvproof.harness.symbolic.values import index_term
@@ -113,8 +114,13 @@ def check_kernel(
     """
     setting = setting_of(kernel, contract, grid=grid, arguments=arguments or {}, dtypes=dtypes or {})
     launch = setting.launches[0]
-    module = read_module(compile_ttir(kernel, launch.signature, target).text)
-    results = check_modules(setting, [(launch, module)], asker or Asker(), frozenset(identical))
+    text = compile_ttir(kernel, launch.signature, target).text
+    try:
+        module = read_module(text)
+    except ReadError as error:
+        results = [unsupported(name, str(error)) for name in Property]
+    else:
+        results = check_modules(setting, [(launch, module)], asker or Asker(), frozenset(identical))
     return KernelReport(jit_function(kernel).__name__, target, tuple(results))
 
 
@@ -159,7 +165,11 @@ def setting_of(
         tuple(_quantities(contract, kinds)),
         (launch,),
         {},
-        (f"no tensor is larger than {LARGEST_TENSOR >> 30} GiB",),
+        (
+            f"no tensor is larger than {LARGEST_TENSOR >> 30} GiB",
+            "integer scalars and the distances of rows fit 32 bits",
+            *(f"within a row {t.name} is dense" for t in contract.tensors if t.strides == "any"),
+        ),
         tuple(p for t in contract.tensors for p in rows_apart(t, kinds[t.name], values)),
     )
 
