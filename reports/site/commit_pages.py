@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from kvproof.reports.history.series import TIME, Timeline
 from kvproof.reports.record import Record
-from kvproof.reports.site.kernel_pages import steps_table
 from kvproof.reports.site.markup import change, facts, link, number, page, slug, table, text, verdict
 from kvproof.reports.site.series_pages import Group
+from kvproof.reports.site.steps import steps_table
 from kvproof.reports.verdicts.regressions import Regression
 
 MOST_ROWS = 3000

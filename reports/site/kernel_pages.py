@@ -8,6 +8,7 @@ from kvproof.reports.history.series import TIME, Timeline
 from kvproof.reports.record import Record
 from kvproof.reports.site.markup import change, link, number, page, slug, sparkline, table, text, verdict
 from kvproof.reports.site.series_pages import Group
+from kvproof.reports.site.steps import steps_table
 from kvproof.reports.verdicts.regressions import Regression
 
 SHOWN = (
@@ -95,28 +96,6 @@ def _resources(timeline: Timeline, groups: Sequence[Group]) -> str:
         rows.append([link(f"../{group.address}", group.name), text(group.on), *cells])
     caption = f"Of the newest commit; in brackets, since the first of {len(timeline.commits):,} commits"
     return table(caption, ["case", "compiled for", *known], rows, right=range(2, 2 + len(known)))
-
-
-def steps_table(steps: Sequence[Regression], depth: int = 0, name: str = "") -> str:
-    """Steps with the commits between which they are."""
-    root = "../" * depth
-    rows = [
-        [
-            verdict(step.change),
-            text(f"{step.series.name} on {step.series.on}"),
-            text(step.series.metric),
-            number(step.before),
-            number(step.after),
-            text(step.amount),
-            text(step.good.short)
-            + " to "
-            + link(f"{root}commits/{slug(step.series.target)}-{step.bad.commit[:12]}.html", step.bad.short),
-            text(step.bad.title[:60]),
-        ]
-        for step in steps
-    ]
-    heads = ["verdict", "series", "metric", "before", "after", "change", "between", "first commit after it"]
-    return table("Steps, the newest first", heads, rows, right=(3, 4, 5), name=name)
 
 
 def _correctness(kernel: str, target: str, records: Sequence[Record]) -> str:

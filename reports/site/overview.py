@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from kvproof.reports.history.series import TIME, Timeline
 from kvproof.reports.record import Record
 from kvproof.reports.site.commit_pages import commit_address
-from kvproof.reports.site.kernel_pages import kernel_address, steps_table
+from kvproof.reports.site.kernel_pages import kernel_address
 from kvproof.reports.site.markup import change, link, number, page, sparkline, table, text, verdict
 from kvproof.reports.site.series_pages import Group
+from kvproof.reports.site.steps import steps_table
 from kvproof.reports.verdicts.regressions import Regression, headline
 
 NEWEST = 10

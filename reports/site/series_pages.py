@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvproof.reports.history.series import TIME, Series, Timeline
 from kvproof.reports.site.charts import chart, points_table, unit
 from kvproof.reports.site.markup import change, facts, link, number, page, slug, table, text
+from kvproof.reports.site.steps import steps_table
+from kvproof.reports.verdicts.compare import Change
 from kvproof.reports.verdicts.regressions import regressions
 
 MOST_CHARTS = 8
@@ -62,11 +64,11 @@ def series_page(group: Group, made: str) -> str:
         }
     )
     parts = [head]
-    ranges = list(_steps(group))
-    if ranges:
-        parts += ["<h2>Steps</h2>", _steps_table(ranges)]
-    else:
-        parts.append('<p class="note">No step in this history.</p>')
+    found = regressions(Timeline(timeline.target, timeline.commits, group.series))
+    parts += ["<h2>Steps</h2>", steps_table(found, depth=1)]
+    commands = [item.bisect for item in found if item.change is Change.SLOWER]
+    if commands:
+        parts.append(f"<p>To find the commit:</p><pre>{text(chr(10).join(commands))}</pre>")
     changed = [s for s in group.series if not s.exact or s.steps or s.seams] or [group.main]
     for place, series in enumerate(_by_importance(changed)[:MOST_CHARTS]):
         parts.append(f"<h2>{text(unit(series).capitalize())}</h2>")
@@ -81,35 +83,6 @@ def series_page(group: Group, made: str) -> str:
 def _by_importance(series: Sequence[Series]) -> list[Series]:
     first = ("time", "instructions", "registers", "vgprs", "spill instructions", "code bytes", "shared bytes")
     return sorted(series, key=lambda s: (first.index(s.metric) if s.metric in first else len(first), s.metric))
-
-
-def _steps(group: Group) -> Iterator[list[str]]:
-    part = Timeline(group.timeline.target, group.timeline.commits, group.series)
-    for item in regressions(part):
-        yield [
-            text(item.change),
-            text(item.series.metric),
-            number(item.before),
-            number(item.after),
-            text(item.amount),
-            f"{text(item.good.short)} to {text(item.bad.short)}",
-            text(item.bad.title[:60]),
-            f"<code>{text(item.bisect)}</code>",
-        ]
-
-
-def _steps_table(rows: Sequence[Sequence[str]]) -> str:
-    heads = [
-        "verdict",
-        "metric",
-        "before",
-        "after",
-        "change",
-        "between",
-        "first commit after it",
-        "find the commit",
-    ]
-    return table("Steps, the newest first", heads, rows, right=(2, 3, 4))
 
 
 def _all_metrics(group: Group) -> str:
