@@ -1,6 +1,8 @@
 """``kvproof prove``, ``limits`` and ``explain``: modes, exit statuses, and every wrong use next to a right one."""
 
 import json
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,6 +81,25 @@ def test_diff_names_what_a_revision_had_otherwise(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     assert main(["prove", "--config", "v4-flash", "--diff", "HEAD"]) == 0
     assert "configurations have changed since HEAD" in capsys.readouterr().out
+
+
+def test_diff_names_the_facts_and_obligations_that_a_commit_touched(tmp_path, monkeypatch, capsys):
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(clone)], check=True, timeout=60)
+    config = clone / "models" / "deepseek_v4" / "config.py"
+    old, new = "block_size: int = 256\n", "block_size: int = 512\n"
+    assert old in config.read_text()
+    config.write_text(config.read_text().replace(old, new))
+    git = ["git", "-C", str(clone), "-c", "user.name=test", "-c", "user.email=test@example.org"]
+    subprocess.run([*git, "commit", "--quiet", "--all", "--message", "Other blocks"], check=True, timeout=60)
+    monkeypatch.chdir(clone)
+    assert main(["prove", "--config", "v4-flash", "--diff", "HEAD"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "block size 512 256" in told
+    assert "envelope rows 2768 1384" in told
+    assert re.search(r"statement compress/compress [0-9]+ obligations differ", told)
+    assert "window ring under verify" not in told
+    assert "1 of 1 configurations have changed since HEAD" in told
 
 
 def test_diff_of_a_changed_layout_names_facts_and_obligations(monkeypatch):
