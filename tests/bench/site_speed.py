@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"reading {read - begun:.1f} s, site {done - read:.1f} s, together {done - begun:.1f} s, CPU {used:.1f} s"
         )
         total = sum(rest.values()) / 1e6
+        total = sum(rest.values()) / 1e6
         print(f"largest page or file: {largest}, {rest[largest]:,} bytes; all {total:.0f} MB")
         print(f"chart library: {sum(sizes.values()) - sum(rest.values()):,} bytes, one file")
     return 0
