@@ -44,7 +44,7 @@ def steps_of(out: Path, budget: str, history: str | None, policy: Policy, only: 
             ),
             4 * 3600.0,
         ),
-        Step("simulation", ("simulate",)),
+        Step("simulation", ("simulate", "--steps", "1000000", "--junit", str(out / "simulate.xml"))),
         Step(
             "long tests",
             ("pytest", "-m", "slow", "-n", "auto", "-q", f"--junitxml={out / 'slow.xml'}"),

@@ -77,9 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rest = {path: size for path, size in sizes.items() if path.name != "plotly.min.js"}
         largest = max(rest, key=lambda path: rest[path])
         print(f"{given.commits:,} commits x {given.series} series: {pages:,} pages")
-        print(
-            f"reading {read - begun:.1f} s, site {done - read:.1f} s, together {done - begun:.1f} s, CPU {used:.1f} s"
-        )
+        reading, making = read - begun, done - read
+        print(f"reading {reading:.1f} s, site {making:.1f} s, together {done - begun:.1f} s, CPU {used:.1f} s")
         total = sum(rest.values()) / 1e6
         total = sum(rest.values()) / 1e6
         print(f"largest page or file: {largest}, {rest[largest]:,} bytes; all {total:.0f} MB")
