@@ -114,6 +114,11 @@ def _fused(call: Bound, a: dict[str, Any], library: Library) -> None:
     )
 
 
+def _counted_update(call: Bound, a: dict[str, Any], _library: Library) -> None:
+    """Before plans had a fixed capacity, the number of their rows came with them."""
+    call(**a, num_write=a["write_plan"].shape[0])
+
+
 class _PlanBuffer:
     """A plan buffer whose two sides are one tensor of the host."""
 
@@ -294,6 +299,16 @@ ENTRIES = (
         narrowings=(only("variant", "ocp"), filled("state_slot_per_seq", "draft_window")),
     ),
     Entry("state_update", f"{KERNELS}.state_writes:update_compressor_states"),
+    Entry(
+        "state_update",
+        f"{KERNELS}.state_writes:update_compressor_states",
+        passes=(
+            *("kv", "score", "ape", "kv_state", "score_state", "write_plan", "state_slot_mapping", "ratio"),
+            *("overlap", "num_write"),
+        ),
+        adapter=_counted_update,
+        era="plans with a count",
+    ),
     Entry(
         "decode_indices",
         f"{KERNELS}.paged_decode_indices:write_v4_paged_decode_indices",

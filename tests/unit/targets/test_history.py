@@ -1,0 +1,71 @@
+"""A sweep over a small repository: a fault that goes with its commit, and a function that is renamed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kvproof.harness.cli.history import changes
+from kvproof.harness.run.target_history import Depth, compare, sweep
+
+pytest.importorskip("triton", reason="a worker runs kernels")
+
+WRITES = """
+def swa_scatter_rows(kv, dest_rows, batch_id_per_token, pool, *, prefix=""):
+    for t in range(kv.shape[0]):
+        row = int(dest_rows[t])
+        if {live} and 0 <= row < pool.shape[0]:
+            pool[row].copy_(kv[t])
+"""
+FAULTY = WRITES.format(live="True")
+RIGHT = WRITES.format(live="int(batch_id_per_token[t]) >= 0")
+DEPTH = Depth("interpret", seconds=90, cases=80, shrink_seconds=3)
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@t")
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True, timeout=60)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    kernels = folder / "atom/model_ops/v4_kernels"
+    kernels.mkdir(parents=True)
+    git(tmp_path, "init", "-q", str(folder))
+    renamed = RIGHT.replace("swa_scatter_rows", "scatter")
+    for title, text in (("first", FAULTY), ("padding is skipped", RIGHT), ("another name", renamed)):
+        (kernels / "state_writes.py").write_text(text)
+        git(folder, "add", ".")
+        git(folder, "commit", "-q", "-m", title)
+        if title == "first":
+            (folder / "readme").write_text("nothing relevant")
+            git(folder, "add", ".")
+            git(folder, "commit", "-q", "-m", "a readme")
+    return folder
+
+
+@pytest.mark.slow
+def test_a_sweep_tells_what_goes_and_what_is_no_longer_offered(repository: Path, tmp_path: Path) -> None:
+    kept: list[object] = []
+    found = list(sweep("atom", repository, "HEAD~2", "HEAD", DEPTH, kept.append, tmp_path / "s"))
+    assert [s.commit.title for s in found] == ["before", "padding is skipped", "another name"]
+    assert [s.mapped for s in found] == [["row_scatter"], ["row_scatter"], []]
+    assert kept
+    (goes,) = changes(found[0], found[1])
+    assert goes.startswith("row_scatter: goes: content: pool row")
+    (renamed,) = changes(found[1], found[2])
+    assert "row_scatter: no longer mapped" in renamed
+    assert "has no 'swa_scatter_rows'" in renamed
+
+
+@pytest.mark.slow
+def test_a_comparison_names_the_input(repository: Path) -> None:
+    sides = ((repository, "HEAD~2"), (repository, "HEAD~1"))
+    (one,) = compare("atom", sides, DEPTH, lambda _finding: None)
+    assert one.subject == "row_scatter"
+    assert "as expected" in one.words
+    assert one.finding is not None
+    assert one.finding.case["launch"]["values"]["batch_id_per_token"]["bits"][0] < 0
