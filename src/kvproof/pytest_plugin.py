@@ -13,6 +13,9 @@ Fixtures:
   tests on a GPU carry the marker ``gpu``.
 - ``kvproof_check``: call it with a ``Result``. It counts the verdict, and only PASS passes: FAIL, UNKNOWN and
   UNSUPPORTED fail the test, NOT_RUN skips it. A fault is stored, and the message has the command that replays it.
+- ``kvproof_device_time``: call it with launches on rotating inputs. It measures their time on a GPU (graphs,
+  flushed cache, until the spread is small), and leaves the samples in pytest-benchmark's
+  ``extra_info`` where that is used.
 
 The profile (dev, ci, nightly), which sets the budget where ``--kvproof-budget`` does not, is chosen by the
 variable ``KVPROOF_PROFILE``.
@@ -146,6 +149,30 @@ def kvproof_device(request: pytest.FixtureRequest) -> Device:
         request.config.stash[_seen_key].absent[device.name] = availability.detail
         pytest.skip(f"NOT_RUN on {device.name}: {availability.detail}")
     return device
+
+
+@pytest.fixture
+def kvproof_device_time(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Measures launches on the GPU; skips the test where there is none."""
+    from kvproof.harness.devices.registry import find_device
+
+    found = [find_device(name).probe() for name in GPU_DEVICES]
+    if not any(item.available for item in found):
+        pytest.skip(f"NOT_RUN on a GPU: {'; '.join(item.detail for item in found)}")
+
+    def measured(*launches: Callable[[], object]) -> Any:
+        from kvproof.harness.bench.clocks import gpu_clock
+        from kvproof.harness.bench.gpu_samples import GraphSampler, flush_buffer
+        from kvproof.harness.bench.measure import Plan, measure
+
+        sampler = GraphSampler(launches, flush_buffer())
+        result = measure(sampler, Plan(), gpu_clock())
+        if "benchmark" in request.fixturenames:
+            info = request.getfixturevalue("benchmark").extra_info
+            info |= {"device_us": result.samples, "mode": sampler.mode, "settled": result.settled}
+        return result
+
+    return measured
 
 
 @pytest.fixture
