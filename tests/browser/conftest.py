@@ -12,9 +12,9 @@ import pytest
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def open_browser() -> Iterator[Any]:
-    """Called with a width, a height and a colour scheme; gives a driver. All are closed in the end."""
+    """Called with a width, a height and a colour scheme; gives a driver. All are closed at the end of the test."""
     if CHROMIUM is None or DRIVER is None:
         pytest.skip("not run: needs chromium and chromedriver (Debian's packages chromium and chromium-driver)")
     webdriver = pytest.importorskip("selenium.webdriver", reason="not run: needs selenium")
