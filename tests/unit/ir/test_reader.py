@@ -28,7 +28,7 @@ def _outline(module):
 
 
 def test_there_is_text_of_every_supported_release_and_both_vendors():
-    assert FOLDERS == [f"triton-{r}-{vendor}" for r in RELEASES for vendor in ("cuda", "hip")]
+    assert [f"triton-{r}-{vendor}" for r in RELEASES for vendor in ("cuda", "hip")] == FOLDERS
     assert all(sorted(p.stem for p in (DATA / f).glob("*.ttir")) == NAMES for f in FOLDERS)
 
 
