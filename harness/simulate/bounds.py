@@ -136,4 +136,4 @@ def draft_window_read(config: ModelConfig) -> Bound:
     def world(width: int) -> World:
         return _world(Settings(config), lap, _reading(width))
 
-    return _search("draft-window read", world, range(1, config.ring_slots + 2), lap)
+    return _search("draft-window read", world, range(config.sliding_window, config.ring_slots + 2), lap)

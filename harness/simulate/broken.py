@@ -11,7 +11,7 @@ class Broken(AssertionError):  # noqa: N818  (reads as what happened)
     Attributes:
         check: which check: "window", "entries", "state", "draft window", "ownership", "leak", "liveness" ...
         message: what went wrong.
-        facts: plane, row, wanted, got, writer and step, where they are known.
+        facts: pool, plane, row, wanted, got, writer and step, where they are known.
     """
 
     def __init__(self, check: str, message: str, **facts: Any) -> None:

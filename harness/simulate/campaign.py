@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,7 +165,7 @@ def run_episode(plan: Plan, episode: int, most: int | None = None) -> Outcome:
     return outcome
 
 
-def run_campaign(plan: Plan, folder: Path | None = None) -> Iterator[Outcome]:
+def run_campaign(plan: Plan, folder: Path | None = None) -> Generator[Outcome, None, None]:
     """Run a campaign to its end, or go on with one.
 
     Args:

@@ -166,7 +166,9 @@ class Driver:
         elif what == 4:
             self.apply(Evict(1 + int(rng.integers(0, 2))))
         elif what == 5:
-            self.apply(Finish(name))
+            parked = sorted(engine.parked)
+            # A client may leave while its request waits to be resumed.
+            self.apply(Finish(parked[0] if parked and engine.step % 2 else name))
         else:
             self.move_boundary()
 

@@ -27,6 +27,7 @@ from kvproof.harness.simulate.operations import (
 )
 from kvproof.harness.simulate.places import Settings
 from kvproof.harness.simulate.site import Site, Size
+from kvproof.models.pool import most_blocks
 
 
 class Engine(Moves):
@@ -127,18 +128,26 @@ class Engine(Moves):
             Broken: a request does not finish ("liveness"), or something is still taken ("leak").
         """
         del op
-        for _ in range(4 * self.most_requests * (self.size.positions + 2)):
-            if not self.where and not self.parked:
-                break
+        nearest, patience = self.left_to_do(), 0
+        while self.where or self.parked:
             if not self.drain_step():
                 waiting = sorted([*self.where, *self.parked])
                 raise Broken("liveness", f"requests {waiting} do not get on, though nothing else runs")
-        else:
-            raise Broken("liveness", f"requests {sorted([*self.where, *self.parked])} do not finish")
+            left = self.left_to_do()
+            patience = 0 if left < nearest else patience + 1
+            nearest = min(left, nearest)
+            if patience > 4 * self.most_requests:
+                raise Broken("liveness", f"requests {sorted([*self.where, *self.parked])} do not finish")
         for site in self.sites:
             self.evict_blocks(site, len(site.cache))
             self.check_empty(site)
         return True
+
+    def left_to_do(self) -> int:
+        """Tokens that are still to be generated, and requests that are still to end. Preemption undoes neither."""
+        running = sum(int(site.goal[group] - site.known[group]) for site, group in self.where.values())
+        parked = sum(request.goal - request.known for request in self.parked.values())
+        return running + parked + len(self.where) + len(self.parked)
 
     def drain_step(self) -> bool:
         """One round of draining. Whether anything got on."""
@@ -184,6 +193,7 @@ class Engine(Moves):
         """Every block, slot, reference and image is free."""
         pool, memory = site.pool, site.memory
         left = {
+            "blocks that the pool has lost": max(most_blocks(pool.space, pool.slot_limit) - pool.block_limit, 0),
             "blocks": pool.block_limit - pool.free_blocks,
             "slots": pool.slot_limit - pool.free_slots,
             "references": len(pool.references),

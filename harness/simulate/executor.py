@@ -121,7 +121,10 @@ class Executor:
         """Read the positions before this forward that its complete groups pool."""
         first = batch.starts + (ratio - 1 - batch.starts % ratio)  # position that completes the first group
         low = self.pooled_from(first, ratio)
-        counts = np.where(first < batch.ends, batch.starts - low, 0)
+        completed = first < batch.ends
+        needed = np.maximum(first - self.places.pooled[ratio] + 1, 0)
+        require_all(batch, "state", np.where(completed, low, needed), needed)
+        counts = np.where(completed, batch.starts - low, 0)
         if not counts.any():
             return
         sequence, position = ranges(low, counts)
@@ -264,6 +267,7 @@ class Executor:
         assert lanes is not None
         stop = batch.starts + batch.kept
         low = np.maximum(stop - self.draft_read(), 0)
+        require_all(batch, "draft window", low, np.maximum(stop - self.places.window, 0))
         sequence, position = ranges(low, stop - low)
 
         def describe(column: int) -> str:

@@ -64,6 +64,12 @@ class Journal:
         except OSError as error:
             raise JournalError(f"journal {str(path)!r} cannot be written: {error.strerror}") from error
         found = list(self._read(held))
+        if found and "campaign" not in found[0]:
+            os.close(self._file)
+            raise JournalError(
+                f"journal {str(path)!r} does not say what campaign it is of: its first line is damaged; "
+                "give another folder"
+            )
         if found and found[0] != dict(header):
             differs = sorted(key for key in {*found[0], *header} if found[0].get(key) != header.get(key))
             os.close(self._file)

@@ -44,6 +44,7 @@ class Memory:
         slot_owner, block_owner: request that may write; or :data:`FREE`, :data:`SHARED`.
         images: host copies of slots.
         step: number of the present step.
+        pool: number of the pool, which findings name.
     """
 
     places: Places
@@ -53,6 +54,7 @@ class Memory:
     block_owner: Keys = field(init=False)
     images: dict[int, Image] = field(default_factory=dict[int, Image])
     step: int = 0
+    pool: int = 0
     _next_image: int = 0
     _spare: list[Image] = field(default_factory=list[Image])
 
@@ -63,19 +65,23 @@ class Memory:
         self.slot_owner = np.full(places.space.held_slots, FREE, np.int64)
         self.block_owner = np.full(places.plane_rows // places.envelope, FREE, np.int64)
 
+    def broken(self, check: str, message: str, **facts: Any) -> Broken:
+        """A finding in this pool."""
+        return Broken(check, message, **facts, pool=self.pool)
+
     # ---- grants ---------------------------------------------------------
 
     def grant_slot(self, slot: int, request: int) -> None:
         """A request gets a slot."""
         at = slot - self.places.space.slot_origin
         if not 0 <= at < len(self.slot_owner):
-            raise Broken("ownership", f"request {request} gets slot {slot}, which the plane has not")
+            raise self.broken("ownership", f"request {request} gets slot {slot}, which the plane has not")
         self._refuse_taken("slot", slot, int(self.slot_owner[at]), request)
         blocks = np.flatnonzero(self.block_owner != FREE)
         end = (int(blocks[-1]) + 1) * self.places.envelope if blocks.size else 0
         start = at * self.places.slot_rows
         if end > start:
-            raise Broken(
+            raise self.broken(
                 "apart",
                 f"slot {slot} of request {request} starts at row {start}, block {blocks[-1]} ends at row {end}",
                 plane=0,
@@ -86,13 +92,13 @@ class Memory:
     def grant_block(self, block: int, request: int) -> None:
         """A request gets a block."""
         if not 0 <= block < len(self.block_owner):
-            raise Broken("ownership", f"request {request} gets block {block}, which the plane has not")
+            raise self.broken("ownership", f"request {request} gets block {block}, which the plane has not")
         self._refuse_taken("block", block, int(self.block_owner[block]), request)
         slots = np.flatnonzero(self.slot_owner != FREE)
         start = int(slots[0]) * self.places.slot_rows if slots.size else self.places.plane_rows
         end = (block + 1) * self.places.envelope
         if end > start:
-            raise Broken(
+            raise self.broken(
                 "apart",
                 f"block {block} of request {request} ends at row {end}, the lowest slot starts at row {start}",
                 plane=0,
@@ -103,18 +109,18 @@ class Memory:
     def _refuse_taken(self, what: str, number: int, owner: int, request: int) -> None:
         if owner != FREE:
             holder = "the prefix cache or several requests" if owner == SHARED else f"request {owner}"
-            raise Broken("ownership", f"{what} {number} is given to request {request}, but {holder} has it")
+            raise self.broken("ownership", f"{what} {number} is given to request {request}, but {holder} has it")
 
     def share_block(self, block: int) -> None:
         """From now on a block is only read."""
         if self.block_owner[block] == FREE:
-            raise Broken("ownership", f"block {block} is shared, but it is nobody's")
+            raise self.broken("ownership", f"block {block} is shared, but it is nobody's")
         self.block_owner[block] = SHARED
 
     def free_block(self, block: int) -> None:
         """A block is nobody's any more. Its rows stay, marked: nobody may read them."""
         if self.block_owner[block] == FREE:
-            raise Broken("ownership", f"block {block} is given back, but it is nobody's")
+            raise self.broken("ownership", f"block {block} is given back, but it is nobody's")
         self.block_owner[block] = FREE
         self._mark(block * self.places.envelope, (block + 1) * self.places.envelope)
 
@@ -122,7 +128,7 @@ class Memory:
         """A slot is nobody's any more. It is not cleared."""
         at = slot - self.places.space.slot_origin
         if self.slot_owner[at] == FREE:
-            raise Broken("ownership", f"slot {slot} is given back, but it is nobody's")
+            raise self.broken("ownership", f"slot {slot} is given back, but it is nobody's")
         self.slot_owner[at] = FREE
         self._mark(at * self.places.slot_rows, (at + 1) * self.places.slot_rows)
 
@@ -163,7 +169,7 @@ class Memory:
                 lost = np.argwhere(self.keys[plane].take(rows) != keys)[0]
                 row = int(rows[lost[0], lost[1]])
                 message = f"{what}: {describe(int(lost[1]))} and another of this step write row {row}"
-                raise Broken("ownership", message, plane=plane, row=row)
+                raise self.broken("ownership", message, plane=plane, row=row)
 
     def take_over(self, what: str, plane: int, keys: Keys, written: set[tuple[int, int]]) -> None:
         """Take over a plane that somebody else wrote.
@@ -182,7 +188,7 @@ class Memory:
         for row, owner in zip(rows.tolist(), owners.tolist(), strict=True):
             if (owner, int(keys[row])) not in written:
                 left = words(int(keys[row]))
-                raise Broken(
+                raise self.broken(
                     "ownership", f"{what}: a kernel left {left} in row {row}, {self.region(row)}", row=row
                 )
         self.keys[plane] = keys
@@ -199,7 +205,7 @@ class Memory:
         first, last = int(rows.min()), int(rows.max())
         if first < 0 or last >= self.places.plane_rows:
             column = int(np.argwhere((rows < 0) | (rows >= self.places.plane_rows))[0][1])
-            raise Broken("ownership", f"{what}: {describe(column)} writes outside the plane", row=first)
+            raise self.broken("ownership", f"{what}: {describe(column)} writes outside the plane", row=first)
         slot = self.slot_owner.take(np.minimum(rows // self.places.slot_rows, len(self.slot_owner) - 1))
         good = slot == requests
         if good.all():
@@ -213,7 +219,9 @@ class Memory:
 
     def _trespass(self, what: str, row: int, request: int, who: str) -> Broken:
         place = self.region(row)
-        return Broken("ownership", f"{what}: {who} writes row {row}, {place}", plane=0, row=row, request=request)
+        return self.broken(
+            "ownership", f"{what}: {who} writes row {row}, {place}", plane=0, row=row, request=request
+        )
 
     def region(self, row: int) -> str:
         """Which block or slot a row is of, and whose that is."""
@@ -247,7 +255,7 @@ class Memory:
             try:
                 got = self.keys[plane].take(rows)
             except IndexError:
-                raise Broken(check, f"a read outside the plane: row {int(rows.max())}") from None
+                raise self.broken(check, f"a read outside the plane: row {int(rows.max())}") from None
             if not (got == wanted).all():
                 raise self.unexpected(check, plane, rows, wanted, got, describe)
             found.append(got)
@@ -257,7 +265,7 @@ class Memory:
         """A read whose result is multiplied by 0: harmless, unless the row is poison, for 0 times NaN is NaN."""
         for plane, keys in enumerate(self.keys):
             if keys[row] < 0:
-                raise Broken(check, f"{who} reads row {row}, {words(int(keys[row]))}", plane=plane, row=row)
+                raise self.broken(check, f"{who} reads row {row}, {words(int(keys[row]))}", plane=plane, row=row)
 
     def unexpected(
         self, check: str, plane: int, rows: Keys, wanted: Keys, got: Keys, describe: Describe
@@ -280,11 +288,11 @@ class Memory:
             "writer": writer,
             "written": step,
         }
-        return Broken(check, message, **facts)
+        return self.broken(check, message, **facts)
 
     def no_block(self, who: str, entry: int) -> Broken:
         """The finding of a query whose block table has no block for an entry."""
-        return Broken("entries", f"{who} has no block for it", entry=entry)
+        return self.broken("entries", f"{who} has no block for it", entry=entry)
 
     def writer(self, plane: int, row: int) -> tuple[int, int]:
         """(request, step) that a row was last written by; request -1 for none."""
@@ -318,7 +326,7 @@ class Memory:
         """
         dropped = self.images.pop(number, None)
         if dropped is None:
-            raise Broken("ownership", f"image {number} is given back, but it is nobody's")
+            raise self.broken("ownership", f"image {number} is given back, but it is nobody's")
         self._spare.append(dropped)
 
     def image(self, number: int) -> Image:
@@ -329,7 +337,7 @@ class Memory:
         """
         found = self.images.get(number)
         if found is None:
-            raise Broken("ownership", f"image {number} is used, but it was given back")
+            raise self.broken("ownership", f"image {number} is used, but it was given back")
         return found
 
 

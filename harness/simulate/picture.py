@@ -18,9 +18,9 @@ from kvproof.reports.pool_picture import Part, PoolState
 
 
 def watch(
-    world: World, schedule: Sequence[Operation], row: int | None, plane: int
+    world: World, schedule: Sequence[Operation], row: int | None, plane: int, pool: int = 0
 ) -> tuple[Engine, Broken | None, list[str]]:
-    """Carry out a schedule once more, looking at one row of the first pool after each operation.
+    """Carry out a schedule once more, looking at one row of a pool after each operation.
 
     Returns:
         (the pools as they are then, what does not hold, a line for each change of the row).
@@ -28,7 +28,7 @@ def watch(
     engine = world.host()
     history: list[str] = []
     broken: Broken | None = None
-    memory = engine.sites[0].memory
+    memory = engine.sites[pool].memory
     before = _row(memory, plane, row)
     for number, operation in enumerate(schedule, start=1):
         try:
@@ -55,8 +55,9 @@ def _row(memory: Memory, plane: int, row: int | None) -> tuple[int, int]:
 def pool_state(world: World, failure: Failure) -> PoolState:
     """What is to be drawn of a failure."""
     row, plane = failure.broken.facts.get("row"), int(failure.broken.facts.get("plane", 0))
-    engine, broken, history = watch(replace(world), failure.schedule, row, plane)
-    site = engine.sites[0]
+    pool = int(failure.broken.facts.get("pool", 0))
+    engine, broken, history = watch(replace(world), failure.schedule, row, plane, pool)
+    site = engine.sites[pool]
     memory, places = site.memory, site.places
     blocks = [
         Part(block, int(owner), block * places.envelope, (block + 1) * places.envelope)
@@ -76,8 +77,9 @@ def pool_state(world: World, failure: Failure) -> PoolState:
         blocks = [replace(part, failing=part.start <= row < part.stop) for part in blocks]
         slots = [replace(part, failing=part.start <= row < part.stop) for part in slots]
     shown = broken or failure.broken
+    where = ", in the other pool" if pool else ""
     return PoolState(
-        title=f"{world.settings.config.name}: {shown.check} fails in step {len(failure.schedule)}",
+        title=f"{world.settings.config.name}: {shown.check} fails in step {len(failure.schedule)}{where}",
         blocks=blocks,
         slots=slots,
         rows=places.plane_rows,

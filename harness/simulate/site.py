@@ -86,6 +86,7 @@ class Site:
     images: dict[int, Key] = field(default_factory=dict[int, Key])
 
     def __post_init__(self) -> None:
+        self.memory.pool = self.number
         groups = self.places.space.held_slots
         columns = -(-(self.size.positions + self.places.drafts + 1) // self.places.block)
         for name in ("truth_rows", "done", "known", "goal", "held", "hashed"):

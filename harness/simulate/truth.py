@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kvproof.harness.simulate.stamps import (
+    CONTENT_MASK,
     CONTENT_SHIFT,
     DRAFTS,
     PLACE_SHIFT,
@@ -63,5 +64,9 @@ class Truth:
         return np.arange(first, self._drafts, dtype=np.int64) << CONTENT_SHIFT
 
     def tokens(self, row: int, start: int, stop: int) -> bytes:
-        """Tokens ``start..stop-1`` of a request, as the prefix cache hashes them."""
-        return self.keys[row, start:stop].tobytes()
+        """Tokens ``start..stop-1`` of a request, as the prefix cache hashes them.
+
+        Their positions are left out, as tokens have none: the blocks of one stream are equal, and only what lies
+        before tells them apart.
+        """
+        return (self.keys[row, start:stop] & CONTENT_MASK).tobytes()

@@ -124,6 +124,12 @@ class _LongDraftWindow(Executor):
         return self.places.window + 1
 
 
+@plant("draft window of W - 1", "the draft layers leave out the oldest position of their window")
+class _ShortDraftWindow(Executor):
+    def draft_read(self) -> int:
+        return self.places.window - 1
+
+
 @plant(
     "draft window not written while verifying",
     "the draft layers' window is written by prefill alone",
@@ -175,6 +181,12 @@ class _MaskedRow(Executor):
 class _Inherited(Executor):
     def pooled_from(self, last: Any, ratio: int) -> Any:
         return last - self.places.pooled[ratio] + 1
+
+
+@plant("entry of its own group alone", "an entry does not pool the group before its own, which it overlaps")
+class _NoOverlap(Executor):
+    def pooled_from(self, last: Any, ratio: int) -> Any:
+        return np.maximum(last - ratio + 1, 0)
 
 
 @plant("plan of the last group alone", "the write plan keeps the rows of one group", field="F19")

@@ -8,7 +8,7 @@ import numpy as np
 
 from kvproof.harness.mutate.lifetimes.registry import plant
 from kvproof.harness.simulate.engine import Engine
-from kvproof.models.pool import ElasticPool, PrefixCache, chain, most_blocks
+from kvproof.models.pool import ROOT, ElasticPool, PrefixCache, chain, most_blocks
 
 # ---- the pool ---------------------------------------------------------------
 
@@ -45,6 +45,12 @@ class _OneMore(ElasticPool):
         super().__init__(*args, **more)
         self._blocks.add([self.block_limit])
         self.block_limit += 1
+
+
+@plant("block lost to the boundary", "a move of the boundary leaves one block fewer than there is room for")
+class _BlockLost(ElasticPool):
+    def _settle(self, blocks: int, slots: int) -> bool:
+        return super()._settle(max(blocks - 1, 0), slots)
 
 
 @plant("boundary over blocks in use", "the boundary moves though blocks beyond it are taken")
@@ -265,11 +271,25 @@ class _NoParent(Engine):
 
     def alone(self, site: Any, row: int, number: int) -> Any:
         block = site.places.block
-        tokens = np.frombuffer(self.truth.tokens(row, number * block, (number + 1) * block), np.int64)
-        return chain(b"", (tokens - (number * block << 12)).tobytes())
+        return chain(ROOT, self.truth.tokens(row, number * block, (number + 1) * block))
 
 
 # ---- the host: preemption, forks, moves -------------------------------------
+
+
+@plant("decode not accounted", "what a decode step has kept does not count, and is computed again and again")
+class _NotAccounted(Engine):
+    def account(self, site: Any, kind: Any, groups: Any, kept: Any) -> None:
+        super().account(site, kind, groups, kept if kind == "prefill" else 0 * kept)
+
+
+@plant(
+    "preempted request ends with its blocks", "a request that ends while preempted does not give its blocks back"
+)
+class _KeptBlocks(Engine):
+    def discard(self, name: int) -> None:
+        self.parked[name].blocks = []
+        super().discard(name)
 
 
 @plant("resumed as if all was computed", "a preempted request resumes at its last token, wherever it was")

@@ -33,6 +33,7 @@ from kvproof.harness.simulate.operations import (
 from kvproof.harness.simulate.picture import pool_state
 from kvproof.harness.simulate.places import Settings
 from kvproof.harness.simulate.schedule import SMALL, Failure, World, failure_of
+from kvproof.harness.simulate.site import Size
 from kvproof.reports.pool_picture import pool_svg
 from kvproof.reports.store import Store
 from kvproof.reports.verdict import Status
@@ -125,3 +126,32 @@ def test_a_finding_is_stored_told_and_replayed(
     assert "=> window:" in told
     assert "history of row" in told
     assert ET.parse(tmp_path / "pool.svg").getroot().tag.endswith("svg")
+
+
+def test_a_failure_in_the_other_pool_is_drawn_there() -> None:
+    class Bare(Executor):
+        def copy_blocks(self, source: Any, target: Any, blocks: list[int], copies: list[int]) -> None:
+            pass
+
+    world = World(Settings(SMALL), parts={"executor": Bare})
+    schedule = [Admit(1, own=4, answer=2), Prefill(((1, 4),)), Transfer(1), Decode(((1, 0, 0),))]
+    failure = failure_of(world, schedule)
+    assert failure is not None
+    assert failure.broken.facts["pool"] == 1
+    state = pool_state(world, failure)
+    assert "other pool" in state.title
+    assert [(part.number, part.owner) for part in state.blocks if part.failing] == [(0, 1)]
+
+
+def test_a_fork_without_a_block_for_its_copy_leaves_nothing() -> None:
+    world = World(Settings(SMALL), Size(slots=2, blocks=2, positions=1040, prefix_cache=False))
+    engine = world.host()
+    assert engine.apply(Admit(1, own=130, answer=2))
+    site = engine.sites[0]
+    assert engine.apply(Prefill(((1, 130),)))
+    while site.pool.take_block() is not None:
+        pass
+    before = dict(site.pool.references), site.pool.free_slots, engine.truth.live
+    assert not engine.apply(Fork(1, 2, 1))
+    assert (dict(site.pool.references), site.pool.free_slots, engine.truth.live) == before
+    assert 2 not in engine.where
