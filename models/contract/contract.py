@@ -246,11 +246,18 @@ def index_arrays(over: tuple[Index, ...], a: Arguments) -> tuple[npt.NDArray[np.
 
 
 def broken_clauses(contract: Contract, a: Arguments) -> Iterator[tuple[Clause, tuple[int, ...]]]:
-    """The clauses of *requires* that a case breaks, each with its first offending indices."""
+    """The clauses of *requires* that a case breaks, each with its first offending indices.
+
+    A clause that reads past the end of an argument is broken too, and no indices are named.
+    """
     for clause in contract.requires:
-        indices = index_arrays(clause.over, a)
-        size = len(indices[0]) if indices else 1
-        holds = np.broadcast_to(np.asarray(clause.holds(a, *indices), bool), (size,))
+        try:
+            indices = index_arrays(clause.over, a)
+            size = len(indices[0]) if indices else 1
+            holds = np.broadcast_to(np.asarray(clause.holds(a, *indices), bool), (size,))
+        except IndexError:
+            yield clause, ()
+            continue
         if not holds.all():
             at = int(np.argmin(holds))
             yield clause, tuple(int(column[at]) for column in indices)

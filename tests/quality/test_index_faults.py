@@ -316,8 +316,11 @@ def told(launch: Any) -> dict[str, Any]:
     return short
 
 
+LONG = ("compressed row in 32 bits",)
+
+
 @pytest.mark.fuzz
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in FAULTS])
 def test_fault_is_found_and_shrunk(name: str) -> None:
     fault = FAULTS[name]
     device = find_device(fault.device)
