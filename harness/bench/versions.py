@@ -16,6 +16,7 @@ from typing import Any
 
 import kvproof
 from kvproof.harness.bench.suite import Request
+from kvproof.harness.targets import revisions
 from kvproof.models.errors import LayoutError
 from kvproof.reports import environment
 from kvproof.reports.errors import ReportError
@@ -60,18 +61,9 @@ def git(repository: Path, *arguments: str) -> str:
         ReportError: git is not here, or refuses.
     """
     try:
-        done = subprocess.run(  # noqa: S603  (arguments made here)
-            ["git", "-C", str(repository), *arguments],  # noqa: S607  (found on the user's path)
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ReportError(f"git in {repository}: {error}") from error
-    if done.returncode:
-        raise ReportError(f"git {arguments[0]} in {repository}: {done.stderr.strip()}")
-    return done.stdout.strip()
+        return revisions.git(repository, *arguments).decode(errors="replace").strip()
+    except LayoutError as error:
+        raise ReportError(str(error)) from error
 
 
 def describe(repository: Path, revision: str) -> tuple[str, str, str, str]:

@@ -3,8 +3,8 @@
 Shrinking what was drawn ends where no smaller draw fails, and how draws hang together is the strategy's affair:
 two numbers that must change at once may both stay. This pass knows nothing of draws. It takes out places along the
 contract's named extents, then lowers scalars, then the elements of index tensors, as long as the launch stays
-within the contract and fails in the same way. What a finding ends with is then a minimum of the launch itself,
-whichever case was met first.
+within the contract and fails in the same way. What a finding ends with cannot be made smaller by one such
+step; where two places would have to change at once, that may depend on the case that was met first.
 """
 
 from __future__ import annotations

@@ -106,11 +106,13 @@ def _of_token(records: Any, t: Any, byte: Any) -> Any:
 # ---- reading pages ----------------------------------------------------------------------
 
 REQUEST = Index("b", stop=lambda a: a.B)
-GATHERED = Index("i", stop=lambda a, b: a.seq_lens[b] if a.gather_lens is None else a.gather_lens[b])
 
 
 def _gathered(a: Arguments, b: IndexValue) -> IndexValue:
     return a.seq_lens[b] if a.gather_lens is None else a.gather_lens[b]
+
+
+GATHERED = Index("i", stop=_gathered)
 
 
 def _read(a: Any, b: Any, i: Any) -> Any:
