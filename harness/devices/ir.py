@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kvproof.harness.devices.base import AccessError, Availability, DeviceError
 from kvproof.harness.devices.torch_values import TorchArguments
 from kvproof.harness.ir.execute import Kind, Report
-from kvproof.harness.ir.launch import Executor, tracking_empty
+from kvproof.harness.ir.launch import Executor, Forms, tracking_empty
 from kvproof.harness.ir.target import CUDA_90, Target
 from kvproof.kernels.launch import launching_on
 from kvproof.kernels.registry import Kernel
@@ -29,10 +29,6 @@ class IrDevice:
 
     def __init__(self, target: Target = CUDA_90) -> None:
         self._executor = Executor(target)
-
-    def used(self) -> frozenset[Hashable]:
-        """The specialisations of kernels that were launched since this was last asked."""
-        return self._executor.used()
 
     def probe(self) -> Availability:
         """Whether torch and triton are installed."""
@@ -65,6 +61,21 @@ class IrDevice:
             executor.take()
         raise_first(reports)
         return launched.results()
+
+
+def forms_of(kernel: Kernel, values: Mapping[str, Any]) -> frozenset[str]:
+    """The specialisations that a launch needs; nothing is compiled, and no kernel runs.
+
+    Raises:
+        DeviceError: the launcher refuses the values.
+    """
+    forms = Forms()
+    try:
+        with launching_on(forms):
+            kernel.load()(**TorchArguments(values, "cpu").arguments)
+    except Exception as error:
+        raise DeviceError(f"{kernel.name}: {error!r}") from error
+    return frozenset(forms.seen)
 
 
 def _undefined(kernel: Kernel, values: Mapping[str, Any]) -> Iterable[str]:

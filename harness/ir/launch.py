@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kvproof.harness.ir.compile import compile_ttir, signature_of
+from kvproof.harness.ir.compile import compile_ttir, jit_function, signature_of
 from kvproof.harness.ir.execute import Executable, Report, Segment, Storage, execute, prepare
 from kvproof.harness.ir.reader import read_module
 from kvproof.harness.ir.target import CUDA_90, Target
@@ -31,12 +31,6 @@ class Executor:
         self._storages: dict[int, Storage] = {}
         self._kept: list[Any] = []
         self._undefined: dict[int, Any] = {}
-        self._used: set[Hashable] = set()
-
-    def used(self) -> frozenset[Hashable]:
-        """The specialisations of kernels that were launched since this was last asked."""
-        found, self._used = frozenset(self._used), set()
-        return found
 
     def __call__(self, kernel: Any, grid: Any, *args: Any, **meta: Any) -> None:
         """Run one launch; the tensors change in place.
@@ -47,7 +41,6 @@ class Executor:
         """
         signature, values = signature_of(kernel, args, meta)
         key = (id(kernel), signature.key)
-        self._used.add(key)
         known = self._plans.get(key)
         if known is None:
             # The kernel is kept with its plan, so that its id stays its own.
@@ -89,6 +82,22 @@ class Executor:
         self._undefined.clear()
         self._kept.clear()
         return reports
+
+
+class Forms:
+    """A launch backend that runs nothing: it keeps which specialisations a launch would be compiled for.
+
+    Attributes:
+        seen: each of them, as a text that is the same in every process.
+    """
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def __call__(self, kernel: Any, _grid: Any, *args: Any, **meta: Any) -> None:
+        """Note a launch."""
+        signature, _ = signature_of(kernel, args, meta)
+        self.seen.add(f"{jit_function(kernel).__name__} {signature.key!r}")
 
 
 def storage_bytes(storage: Any) -> npt.NDArray[np.uint8]:

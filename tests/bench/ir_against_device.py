@@ -1,9 +1,10 @@
 """The executor of compiled IR against a GPU: drawn launches of every kernel, every buffer compared whole.
 
-Run ``python tests/bench/ir_against_device.py --device cuda --cases 10000``. Cases are drawn beforehand; then the
-executor runs them, then the device, then all elements of all buffers are compared bit by bit. Floats that a
-contract gives a bound for may differ, as long as both sides are within it. A worker takes a part of one kernel's
-cases.
+Run ``python tests/bench/ir_against_device.py --device cuda --cases 10000``. The first draws of a kernel tell which
+specialisations are the commonest; these are compared, since each costs a GPU's compiler a second or more. Then
+batches are drawn: launches of other specialisations are left out before anything runs; the executor runs the
+others, then the device, then all elements of all buffers are compared bit by bit. Floats that a contract gives a
+bound for may differ, as long as both sides are within it. A launch that was drawn twice counts once.
 
 Exit status: 0 if every kernel agreed on as many cases and geometries as asked for, else 1.
 """
@@ -19,24 +20,22 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 GEOMETRIES = 24
-BURST = 32
+DRAWS = 160
+"""Launches drawn at once: enough to be worth a task, few enough that the last ones do not take long."""
+SCOUTS = 6
+"""Tasks that draw launches only to see their specialisations."""
+BURST = 40
 """Launches before their results are fetched: processes that share a GPU take turns; each should be worth it."""
-
-PARTS: Mapping[str, int] = {
-    "split_attention": 8,
-    "prefill_indices": 4,
-    "attention_prefill": 4,
-    "attention_decode": 4,
-    "fused_compress": 12,
-}
-"""Tasks that a kernel's cases are split into; 2 of a kernel that is not named here."""
+TOLERATED = 50
+"""Launches that do not agree, after which a kernel is given up."""
 
 
 @dataclass
@@ -45,10 +44,11 @@ class Part:
 
     Attributes:
         kernel: its kernel.
-        cases: launches compared.
+        known: a digest of each launch compared.
+        drawn: launches drawn.
         left_out: launches drawn but not run, since they would have needed one more specialisation.
         geometries: digests of the layouts that they had.
-        specialisations: compiled forms.
+        specialisations: those that were compared.
         elements, equal, bounded, open, worst: see :class:`~kvproof.harness.check.agreement.Agreement`.
         differences: what did not agree, at most a few.
         failed: how many launches did not agree.
@@ -56,10 +56,11 @@ class Part:
     """
 
     kernel: str
-    cases: int = 0
+    known: set[bytes] = field(default_factory=set)
+    drawn: int = 0
     left_out: int = 0
     geometries: set[str] = field(default_factory=set)
-    specialisations: int = 0
+    specialisations: set[str] = field(default_factory=set)
     elements: int = 0
     equal: int = 0
     bounded: int = 0
@@ -71,20 +72,26 @@ class Part:
     device_seconds: float = 0.0
     seconds: float = 0.0
 
+    @property
+    def cases(self) -> int:
+        """How many different launches were compared."""
+        return len(self.known)
+
     def add(self, other: Part) -> None:
         """Count another part of the same kernel too."""
+        self.known |= other.known
         self.geometries |= other.geometries
         self.worst = max(self.worst, other.worst)
         self.differences += other.differences
-        self.specialisations = max(self.specialisations, other.specialisations)
-        for name in ("cases", "left_out", "elements", "equal", "bounded", "open", "failed"):
+        self.specialisations |= other.specialisations
+        for name in ("drawn", "left_out", "elements", "equal", "bounded", "open", "failed"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("ir_seconds", "device_seconds", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-def drawn(kernel: str, seed: int, count: int) -> Iterator[Any]:
-    """Cases of a kernel, no two the same; a seed draws the same ones."""
+def drawn(kernel: str, seed: int, count: int) -> Iterator[tuple[bytes, Any]]:
+    """Cases of a kernel with a digest of each, no two the same; a seed draws the same ones."""
     import hypothesis
     from hypothesis import HealthCheck, Phase, given, settings
 
@@ -110,7 +117,7 @@ def drawn(kernel: str, seed: int, count: int) -> Iterator[Any]:
         key = _digest(case)
         if key not in known:
             known.add(key)
-            yield case
+            yield key, case
 
 
 def _digest(case: Any) -> bytes:
@@ -123,7 +130,7 @@ def _digest(case: Any) -> bytes:
             whole.update(value.storage.tobytes())
         else:
             whole.update(f"{name} {value}".encode())
-    return whole.digest()
+    return whole.digest()[:12]
 
 
 def geometry_of(contract: Any, case: Any) -> str:
@@ -148,80 +155,86 @@ def geometry_of(contract: Any, case: Any) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def compare(kernel_name: str, device_name: str, seed: int, count: int, most: int, deadline: float) -> Part:
+def scout(kernel_name: str, seed: int) -> Counter[frozenset[str]]:
+    """One task: how often drawn launches need which specialisations."""
+    warnings.simplefilter("ignore")
+    from kvproof.harness.devices.ir import forms_of
+    from kvproof.kernels.registry import all_kernels
+
+    kernel = all_kernels()[kernel_name]
+    return Counter(forms_of(kernel, case.values) for _, case in drawn(kernel_name, seed, DRAWS))
+
+
+def commonest(seen: Counter[frozenset[str]], most: int) -> frozenset[str]:
+    """At most so many specialisations that as many of the launches as possible need nothing else."""
+    chosen: set[str] = set()
+    for forms, _ in sorted(seen.items(), key=lambda item: (-item[1], sorted(item[0]))):
+        if len(chosen | forms) <= most:
+            chosen |= forms
+    return frozenset(chosen)
+
+
+def compare(
+    kernel_name: str, device_name: str, number: int, seed: int, allowed: frozenset[str], deadline: float
+) -> Part:
     """One task: draw, run on the executor, run on the device, compare.
 
     Args:
         kernel_name, device_name: what runs where.
+        number: of the task.
         seed: of what is drawn.
-        count: launches to compare.
-        most: specialisations to compile.
+        allowed: specialisations that a launch may need.
         deadline: ``time.time()`` after which nothing is begun.
     """
     warnings.simplefilter("ignore")
     import torch
 
     torch.set_num_threads(1)
+    from kvproof.harness.devices.ir import IrDevice, forms_of
     from kvproof.kernels.registry import all_kernels
 
     start = time.perf_counter()
     kernel = all_kernels()[kernel_name]
     part = Part(kernel_name)
-    rounds = 0
-    seen = _Ir(kernel, most)
-    while part.cases < count and rounds < 8 and time.time() < deadline:
-        wanted = count - part.cases
-        # Some of what is drawn repeats, or is left out.
-        cases = list(drawn(kernel_name, seed * 100 + rounds, wanted + wanted // 8 + 8))
-        rounds += 1
-        for at in range(0, len(cases), BURST):
-            if part.cases >= count or time.time() > deadline:
-                break
-            _burst(kernel, device_name, seen, cases[at : at + BURST][: count - part.cases], part)
-            if part.failed > 50:
-                return part
-        del cases
-        gc.collect()
-    part.specialisations = len(seen.allowed)
+    chosen: list[tuple[list[str], bytes, Any]] = []
+    for key, case in drawn(kernel_name, seed, DRAWS):
+        part.drawn += 1
+        forms = forms_of(kernel, case.values)
+        if forms <= allowed:
+            chosen.append((sorted(forms), key, case))
+            part.specialisations |= forms
+    part.left_out = part.drawn - len(chosen)
+    # Tasks begin with different specialisations, so that each is compiled for the device once and not by all.
+    chosen.sort(key=lambda item: item[:2])
+    turn = number * len(chosen) // 8 % max(len(chosen), 1)
+    cases = [(key, case) for _, key, case in chosen[turn:] + chosen[:turn]]
+    device = _devices.setdefault(kernel_name, IrDevice())
+    for at in range(0, len(cases), BURST):
+        if time.time() > deadline or part.failed > TOLERATED:
+            break
+        _burst(kernel, device_name, device, cases[at : at + BURST], part)
+    del cases, chosen
+    gc.collect()
     part.seconds = time.perf_counter() - start
     return part
 
 
-class _Ir:
-    """The executor, which leaves out what needs a specialisation that its first cases did not."""
-
-    def __init__(self, kernel: Any, most: int) -> None:
-        from kvproof.harness.devices.ir import IrDevice
-
-        self.kernel = kernel
-        self.device = IrDevice()
-        self.allowed: set[Any] = set()
-        # All tasks of a kernel look at the same cases first, so that each form is compiled for all of them.
-        for case in drawn(kernel.name, 0, 4 * most):
-            if len(self.allowed) < most:
-                self.device.run(kernel, case.values)
-                self.allowed |= self.device.used()
-
-    def run(self, case: Any) -> Any:
-        """The result; None if the case needs another specialisation."""
-        result = self.device.run(self.kernel, case.values)
-        return result if self.device.used() <= self.allowed else None
+_devices: dict[str, Any] = {}
+"""This process's executors by kernel, with what they compiled."""
 
 
-def _burst(kernel: Any, device_name: str, ir: _Ir, cases: Sequence[Any], part: Part) -> None:
+def _burst(kernel: Any, device_name: str, ir: Any, cases: Sequence[tuple[bytes, Any]], part: Part) -> None:
     from kvproof.harness.check.agreement import agreement
 
     start = time.perf_counter()
-    ran = [(case, ir.run(case)) for case in cases]
+    ones = [ir.run(kernel, case.values) for _, case in cases]
     middle = time.perf_counter()
     part.ir_seconds += middle - start
-    part.left_out += sum(result is None for _, result in ran)
-    ran = [(case, result) for case, result in ran if result is not None]
-    others = _on_device(kernel, device_name, [case for case, _ in ran])
+    twos = _on_device(kernel, device_name, [case for _, case in cases])
     part.device_seconds += time.perf_counter() - middle
-    for (case, one), two in zip(ran, others, strict=True):
+    for (key, case), one, two in zip(cases, ones, twos, strict=True):
         found = agreement(kernel.contract, case.values, one, two)
-        part.cases += 1
+        part.known.add(key)
         part.geometries.add(geometry_of(kernel.contract, case))
         part.elements += found.elements
         part.equal += found.equal
@@ -259,35 +272,93 @@ def _on_device(kernel: Any, device_name: str, cases: Sequence[Any]) -> list[Any]
     return [one.results() for one in launched]
 
 
+class Subject:
+    """A kernel in a campaign: what is known of it, and how much of it is being worked on."""
+
+    def __init__(self, name: str, wanted: int) -> None:
+        self.part = Part(name)
+        self.wanted = wanted
+        self.seen: Counter[frozenset[str]] = Counter()
+        self.scouts = SCOUTS
+        self.allowed: frozenset[str] = frozenset()
+        self.tasks = 0
+        self.open = 0
+        self.printed = False
+
+    @property
+    def expected(self) -> float:
+        """Launches that a task compares, as far as is known."""
+        finished = self.tasks - self.open
+        if finished and self.part.cases:
+            return self.part.cases / finished
+        of_these = sum(count for forms, count in self.seen.items() if forms <= self.allowed)
+        return max(DRAWS * of_these / max(sum(self.seen.values()), 1), 1)
+
+    def work(self) -> float:
+        """Seconds of work that nobody has begun; 0 if there is none."""
+        missing = self.wanted - self.part.cases - self.open * self.expected
+        if self.scouts or missing <= 0 or self.part.failed > TOLERATED:
+            return 0
+        finished = max(self.tasks - self.open, 1)
+        return missing / self.expected * (self.part.seconds / finished or 10)
+
+    def done(self) -> bool:
+        """Whether nothing is left to do, and nothing under way."""
+        return not self.scouts and not self.open and not self.work()
+
+
 def campaign(
     names: Sequence[str], device: str, cases: int, seed: int, jobs: int, most: int, seconds: float
 ) -> dict[str, Part]:
     """Compare kernels on all cores; prints a line a kernel."""
     deadline = time.time() + seconds
-    found = {name: Part(name) for name in names}
-    open_parts: dict[str, int] = {}
-    tasks: list[tuple[str, int, int]] = []
-    for name in sorted(names, key=lambda n: -PARTS.get(n, 2)):
-        parts = min(PARTS.get(name, 2), max(cases // 100, 1))
-        open_parts[name] = parts
-        tasks += [(name, p, cases // parts + (p < cases % parts)) for p in range(parts)]
+    subjects = {name: Subject(name, cases) for name in names}
     # Started anew: a GPU's context does not survive a fork.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting: dict[Future[Part], str] = {
-            pool.submit(compare, name, device, seed + 1000 * p, count, most, deadline): name
-            for name, p, count in tasks
+        # What is drawn by a scout is not compared: its seeds are others than those of the tasks.
+        waiting: dict[Future[Any], Subject] = {
+            pool.submit(scout, name, seed + 900_000 + at): subject
+            for at in range(SCOUTS)
+            for name, subject in subjects.items()
         }
-        for future in as_completed(waiting):
-            name = waiting[future]
-            try:
-                found[name].add(future.result())
-            except Exception as error:  # a lost GPU ends one task, not the others
-                found[name].failed += 1
-                found[name].differences.append(f"did not run: {error!r}"[:600])
-            open_parts[name] -= 1
-            if not open_parts[name]:
-                print(_line(found[name], cases), flush=True)
-    return found
+        while waiting:
+            ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in ready:
+                _take(waiting.pop(future), future, most)
+            while len(waiting) < jobs + 2 and time.time() < deadline:
+                subject = max(subjects.values(), key=Subject.work)
+                if not subject.work():
+                    break
+                number, name = subject.tasks, subject.part.kernel
+                task = pool.submit(compare, name, device, number, seed + number, subject.allowed, deadline)
+                waiting[task] = subject
+                subject.tasks += 1
+                subject.open += 1
+            for subject in subjects.values():
+                if not subject.printed and (subject.done() or not waiting):
+                    subject.printed = True
+                    print(_line(subject.part, cases), flush=True)
+    return {name: subject.part for name, subject in subjects.items()}
+
+
+def _take(subject: Subject, future: Future[Any], most: int) -> None:
+    """Count what a task found. One that a lost GPU ended ends no other."""
+    scouting = subject.scouts > 0
+    if scouting:
+        subject.scouts -= 1
+    else:
+        subject.open -= 1
+    try:
+        result = future.result()
+    except Exception as error:
+        subject.part.failed += 1 + TOLERATED // (1 if scouting else 3)
+        subject.part.differences.append(f"did not run: {error!r}"[:600])
+        return
+    if scouting:
+        subject.seen += result
+        subject.allowed = commonest(subject.seen, most)
+    else:
+        subject.part.add(result)
 
 
 def agreed(part: Part, cases: int) -> bool:
@@ -303,7 +374,8 @@ def _line(part: Part, cases: int) -> str:
     return (
         f"{part.kernel:21} {words:8} {part.cases:6} cases {len(part.geometries):5} geometries {kind:24} "
         f"{part.elements - part.equal:9} of {part.elements:12} elements differ ({part.open} open), "
-        f"ir {rate:5.0f}/s, {part.specialisations} forms, {part.left_out} left out, {part.seconds:.0f} s{more}"
+        f"ir {rate:5.0f}/s, {len(part.specialisations)} forms, {part.left_out} of {part.drawn} left out, "
+        f"{part.seconds:.0f} s ({part.ir_seconds:.0f} ir, {part.device_seconds:.0f} device){more}"
     )
 
 
@@ -315,7 +387,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--forms", type=int, default=24, help="specialisations of a kernel at most")
+    parser.add_argument("--forms", type=int, default=40, help="specialisations of a kernel at most")
     parser.add_argument("--seconds", type=float, default=3600, help="begin nothing after so long")
     parser.add_argument("--json", type=Path, help="also write the results to a file")
     given = parser.parse_args()
@@ -341,7 +413,15 @@ def main() -> int:
     total = sum(part.cases for part in parts.values())
     print(f"{good} of {len(parts)} kernels agree; {total} cases in {time.perf_counter() - start:.0f} s")
     if given.json:
-        results = {name: {**vars(part), "geometries": len(part.geometries)} for name, part in parts.items()}
+        results = {
+            name: {
+                **{key: value for key, value in vars(part).items() if key != "known"},
+                "cases": part.cases,
+                "geometries": len(part.geometries),
+                "specialisations": len(part.specialisations),
+            }
+            for name, part in parts.items()
+        }
         data = {
             "device": found.detail,
             "asked": given.cases,
