@@ -63,18 +63,6 @@ def tiles(heads: int, *, packed: bool, hip: bool) -> Plan:
     return Plan(64, 64, 8, 2) if packed else Plan(32, 64, 4, 2)
 
 
-def plan_for(tokens: int, heads: int, *, packed: bool, device: torch.device) -> Plan:
-    """The plan of a launch: that of :func:`tiles`, with more tiles in flight where programs are few.
-
-    There is less then to hide one another's waits. How many are in flight changes no bit.
-    """
-    plan = tiles(heads, packed=packed, hip=torch.version.hip is not None)
-    if device.type != "cuda" or torch.version.hip is not None:
-        return plan
-    few = tokens * triton.cdiv(heads, plan.block_h) <= processors(str(device))
-    return replace(plan, stages=max(plan.stages, 5)) if few and heads <= FEW_HEADS else plan
-
-
 @functools.cache
 def processors(device: str) -> int:
     """Multiprocessors of a CUDA device (name with index). Asked once: the answer is on the host, but slow."""
@@ -98,6 +86,33 @@ class Keys:
     rope: torch.Tensor | None
     indices: torch.Tensor
     indptr: torch.Tensor
+
+
+def plan_of(heads: int, *, packed: bool, hip: bool, few: bool, aligned: bool) -> Plan:
+    """The plan of :func:`tiles`, with another number of tiles in flight where that serves. It changes no bit.
+
+    Args:
+        few: no more programs than multiprocessors, so that there is less to hide one another's waits.
+        aligned: rows of the plane begin at whole words of 16 bytes. Packed ones that do not are copied ahead 4
+            bytes at a time, in a layout that takes a half more shared memory: five tiles of them are too many.
+    """
+    plan = tiles(heads, packed=packed, hip=hip)
+    if hip or heads > FEW_HEADS:
+        return plan
+    if packed and not aligned:
+        return replace(plan, stages=3)
+    return replace(plan, stages=max(plan.stages, 5)) if few else plan
+
+
+def plan_for(tokens: int, heads: int, keys: Keys) -> Plan:
+    """The plan of a launch on the device of its keys."""
+    packed, device = keys.rope is not None, keys.rows.device
+    hip = torch.version.hip is not None
+    few = False
+    if device.type == "cuda" and not hip:
+        block_h = tiles(heads, packed=packed, hip=hip).block_h
+        few = tokens * triton.cdiv(heads, block_h) <= processors(str(device))
+    return plan_of(heads, packed=packed, hip=hip, few=few, aligned=in_words(keys.rows, 16))
 
 
 def check_keys(names: tuple[str, str, str, str], keys: Keys, tokens: int, like: torch.Tensor) -> None:
@@ -168,7 +183,7 @@ def run_attention(
     if tokens == 0 or heads == 0:
         return
     packed = keys.rope is not None
-    plan = plan or plan_for(tokens, heads, packed=packed, device=q.device)
+    plan = plan or plan_for(tokens, heads, keys)
     programs = tokens * triton.cdiv(heads, plan.block_h)
     entries = keys.indices.shape[0] // plan.block_n + tokens
     entries += 0 if extend is None else extend.indices.shape[0] // plan.block_n + tokens

@@ -24,10 +24,12 @@ from kvproof.kernels.launch import launching_on
 from kvproof.kernels.registry import all_kernels, resolve
 
 TARGETS = {
-    "cuda-90": (GPUTarget("cuda", 90, 32), "cubin"),
-    "hip-gfx942": (GPUTarget("hip", "gfx942", 64), "hsaco"),
-    "hip-gfx950": (GPUTarget("hip", "gfx950", 64), "hsaco"),
+    "cuda-90": (GPUTarget("cuda", 90, 32), "cubin", 232_448),
+    "hip-gfx942": (GPUTarget("hip", "gfx942", 64), "hsaco", 65_536),
+    "hip-gfx950": (GPUTarget("hip", "gfx950", 64), "hsaco", 163_840),
 }
+"""By name: the target, its last offline stage, and the bytes of shared memory that a program may have."""
+
 ELSEWHERE = {
     "attention_decode": ("test_compile_float_kernels.py", "sparse_attn_v4_paged_decode"),
     "attention_prefill": ("test_compile_float_kernels.py", "sparse_attn_v4_paged_prefill"),
@@ -71,9 +73,11 @@ def machine_code(target: str, function: Any, args: tuple[Any, ...], meta: dict[s
         constexprs=dict(signature.constants),
         attrs={(names.index(n),): [["tt.divisibility", 16]] for n in aligned},
     )
-    gpu, last = TARGETS[target]
+    gpu, last, shared = TARGETS[target]
     options = {k: v for k, v in meta.items() if k in OPTIONS}
-    return triton.compile(source, target=gpu, options=options).asm[last]
+    kernel = triton.compile(source, target=gpu, options=options)
+    assert kernel.metadata.shared <= shared
+    return kernel.asm[last]
 
 
 @pytest.mark.parametrize("target", TARGETS)

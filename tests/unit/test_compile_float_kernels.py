@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from triton.compiler import ASTSource
 
 from kvproof.harness.ir.compile import signature_of
 from kvproof.kernels.attention_decode.kernel import sparse_attn_v4_paged_decode
-from kvproof.kernels.attention_launch import Plan, tiles
+from kvproof.kernels.attention_launch import Plan, plan_of, tiles
 from kvproof.kernels.attention_prefill.kernel import sparse_attn_v4_paged_prefill
 from kvproof.kernels.fp8_pack.kernel import quantize_bf16_to_v4_2buff
 from kvproof.kernels.fp8_unpack.kernel import dequantize_v4_2buff_to_bf16
@@ -43,19 +44,27 @@ def launches(launcher: Any, **arguments: Any) -> list[tuple[Any, tuple[Any, ...]
     return found
 
 
-def compiled(target: str, launch: tuple[Any, tuple[Any, ...], dict[str, Any]], **changed: Any) -> Any:
-    """A launch's kernel as that target's launch would specialise it: aligned pointers and strides."""
+def compiled(
+    target: str, launch: tuple[Any, tuple[Any, ...], dict[str, Any]], unaligned: str = "", **changed: Any
+) -> Any:
+    """A launch's kernel as that target's launch would specialise it: aligned pointers and strides.
+
+    Args:
+        unaligned: arguments whose names have this part are not aligned.
+        changed: constants to put in place of those of the launch or of the target.
+    """
     kernel, args, meta = launch
-    meta = {**meta, **changed}
     # Conversion instructions are those of NVIDIA GPUs; a launch asks the device that it is on.
     cuda = target.startswith("cuda")
     if "NATIVE" in kernel.arg_names:
         meta["NATIVE"] = cuda and not meta["FNUZ"] and meta.get("PACKED", True)
     if "WORDS" in kernel.arg_names:
         meta |= {"WORDS": cuda and meta["PACKED"] and not meta["FNUZ"], "EXTEND_WORDS": cuda and meta["EXTEND"]}
+    meta |= changed
     signature, values = signature_of(kernel, args, {k: v for k, v in meta.items() if k not in OPTIONS})
     kinds = {**signature.types, **dict.fromkeys(signature.constants, "constexpr")}
     exact = {p.name for p in kernel.params if p.do_not_specialize}
+    exact |= {name for name in kernel.arg_names if unaligned and unaligned in name}
     aligned = [
         n for n, v in values.items() if n not in exact and (torch.is_tensor(v) or (type(v) is int and v % 16 == 0))
     ]
@@ -96,7 +105,7 @@ def queries(heads: int) -> dict[str, Any]:
     }
 
 
-def plan_of(target: str, heads: int, packed: bool) -> Plan:
+def first_plan(target: str, heads: int, packed: bool) -> Plan:
     return tiles(heads, packed=packed, hip=target.startswith("hip"))
 
 
@@ -104,7 +113,7 @@ def plan_of(target: str, heads: int, packed: bool) -> Plan:
 @pytest.mark.parametrize("packed", [False, True], ids=["bf16", "packed"])
 def test_decode_attention(target: str, packed: bool) -> None:
     (launch,) = launches(
-        sparse_attn_v4_paged_decode, **queries(16), **pool(packed), plan=plan_of(target, 16, packed)
+        sparse_attn_v4_paged_decode, **queries(16), **pool(packed), plan=first_plan(target, 16, packed)
     )
     text = check(target, compiled(target, launch))
     # 16 heads are a row of small instructions; 64 are the least of a large one.
@@ -117,7 +126,7 @@ def test_decode_attention(target: str, packed: bool) -> None:
 def test_decode_attention_over_many_heads() -> None:
     for packed in (False, True):
         (launch,) = launches(
-            sparse_attn_v4_paged_decode, **queries(128), **pool(packed), plan=plan_of("cuda-90", 128, packed)
+            sparse_attn_v4_paged_decode, **queries(128), **pool(packed), plan=first_plan("cuda-90", 128, packed)
         )
         text = check("cuda-90", compiled("cuda-90", launch))
         assert ("wgmma.mma_async" if packed else "mma.sync") in text
@@ -126,24 +135,70 @@ def test_decode_attention_over_many_heads() -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_split_attention_and_its_merge(target: str) -> None:
     found = launches(
-        sparse_attn_v4_paged_decode, **queries(16), **pool(False), splits=4, plan=plan_of(target, 16, False)
+        sparse_attn_v4_paged_decode, **queries(16), **pool(False), splits=4, plan=first_plan(target, 16, False)
     )
     assert [launch[0].__name__ for launch in found] == ["attend_kernel", "merge_kernel"]
     for launch in found:
         check(target, compiled(target, launch))
 
 
-@pytest.mark.parametrize("target", ["cuda-90", "hip-gfx942"])
-def test_prefill_attention(target: str) -> None:
+def prefill(target: str, heads: int, packed: bool, plan: Plan, splits: int = 1) -> Any:
     new = {
         "kv": torch.zeros(32, 512, dtype=BF16),
         "extend_indices": torch.zeros(96, dtype=INT32),
         "extend_indptr": torch.zeros(3, dtype=INT32),
     }
-    (launch,) = launches(
-        sparse_attn_v4_paged_prefill, **queries(16), **pool(True), **new, plan=plan_of(target, 16, True)
-    )
-    check(target, compiled(target, launch))
+    return launches(
+        sparse_attn_v4_paged_prefill, **queries(heads), **pool(packed), **new, plan=plan, splits=splits
+    )[0]
+
+
+@pytest.mark.parametrize("target", ["cuda-90", "hip-gfx942"])
+def test_prefill_attention(target: str) -> None:
+    check(target, compiled(target, prefill(target, 16, True, first_plan(target, 16, True))))
+
+
+FORMS: dict[str, list[dict[str, bool]]] = {
+    "bf16": [{}],
+    "packed": [
+        {"WORDS": words, "FNUZ": fnuz, "EXTEND_WORDS": extend}
+        for words, fnuz in ((True, False), (False, False), (False, True))
+        for extend in (True, False)
+    ],
+}
+"""What a launch over rows of each type may choose beside its plan, by where rows begin and what is in them."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("heads", [16, 128])
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_plan_needs_more_shared_memory_than_there_is(target: str, heads: int, form: str) -> None:
+    packed, hip = form == "packed", target.startswith("hip")
+    plans = {
+        plan_of(heads, packed=packed, hip=hip, few=few, aligned=aligned): aligned
+        for few in (False, True)
+        for aligned in (True, False)
+    }
+    for plan, aligned in plans.items():
+        # bf16 rows have the same plan wherever they begin. "_" is in every name.
+        layouts = ["", "plane", "_"] if hip or not packed or heads > 16 else [""] if aligned else ["plane", "_"]
+        for changed, unaligned in itertools.product(FORMS[form], layouts):
+            if hip and changed.get("WORDS"):
+                continue
+            for splits in (1, 4):
+                kernel = compiled(target, prefill(target, heads, packed, plan, splits), unaligned, **changed)
+                assert kernel.metadata.shared <= SHARED_BYTES[target], (plan, changed, unaligned, splits)
+
+
+@pytest.mark.slow
+def test_five_tiles_of_packed_rows_that_begin_anywhere_are_too_many() -> None:
+    # What the third number of tiles in flight is for; planted as a launch that asks for more than there is.
+    plan = plan_of(16, packed=True, hip=False, few=True, aligned=True)
+    shared = compiled("cuda-90", prefill("cuda-90", 16, True, plan), "plane").metadata.shared
+    assert plan.stages == 5
+    assert shared > SHARED_BYTES["cuda-90"]
+    assert plan_of(16, packed=True, hip=False, few=True, aligned=False).stages == 3
 
 
 @pytest.mark.parametrize("target", TARGETS)
