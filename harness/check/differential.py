@@ -6,7 +6,7 @@ is told as rows and positions: which token a row is for, whose row is there inst
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -68,29 +68,76 @@ def check_case(kernel: Kernel, device: Device, case: Case, explain: Explain | No
         BadCaseError: the case is outside the contract.
         DeviceLostError: the device cannot be used any more.
     """
-    contract = kernel.contract
-    arguments = bind(contract, case.values)
-    for clause, at in broken_clauses(contract, arguments):
-        raise BadCaseError(f"{contract.name}: the case breaks {clause.name!r} ({clause.words}) at {at}")
-    # A device of another process works while this one computes what to expect.
-    submit = getattr(device, "submit", None)
-    outcome = submit(kernel, case.values) if submit is not None else partial(device.run, kernel, case.values)
-    expected = {t.name: case.values[t.name] for t in contract.tensors}
-    expected |= expected_buffers(contract, case.values, arguments)
-    report = _Report(contract, arguments, case, explain)
-    try:
-        got = outcome()
-    except DeviceLostError:
-        raise
-    except AccessError as error:
-        raise report.access_error(error) from error
-    except DeviceError as error:
-        raise CaseFailed("device", str(error), "the launch runs", str(error)) from error
-    settle(contract, arguments, expected, got)
-    for tensor in contract.tensors:
-        before = case.values[tensor.name]
-        if before is not None:
-            report.compare(tensor.name, before, expected[tensor.name], got[tensor.name])
+    check = CaseCheck(kernel, device, case, explain)
+    check.start()
+    check.collect()
+    check.judge()
+
+
+class CaseCheck:
+    """One case on its way: :func:`check_case` in steps, for a caller who does something else in between.
+
+    A device of another process works while this one computes what to expect, or draws the next case. Of one device
+    a launch must be collected before the next is started.
+
+    Args:
+        kernel, device, case, explain: as of :func:`check_case`.
+
+    Raises:
+        BadCaseError: the case is outside the contract.
+    """
+
+    def __init__(self, kernel: Kernel, device: Device, case: Case, explain: Explain | None = None) -> None:
+        self.kernel, self.device, self.case = kernel, device, case
+        contract = kernel.contract
+        self._arguments = bind(contract, case.values)
+        for clause, at in broken_clauses(contract, self._arguments):
+            raise BadCaseError(f"{contract.name}: the case breaks {clause.name!r} ({clause.words}) at {at}")
+        self._report = _Report(contract, self._arguments, case, explain)
+        self._outcome: Callable[[], Mapping[str, TensorValue]] | None = None
+        self._expected: dict[str, Any] = {}
+        self._got: Mapping[str, TensorValue] | DeviceError | None = None
+
+    def start(self) -> None:
+        """Begin the launch, and compute what to expect of it."""
+        contract, values = self.kernel.contract, self.case.values
+        submit = getattr(self.device, "submit", None)
+        run = partial(self.device.run, self.kernel, values)
+        self._outcome = submit(self.kernel, values) if submit is not None else run
+        expected = {t.name: values[t.name] for t in contract.tensors}
+        self._expected = expected | expected_buffers(contract, values, self._arguments)
+
+    def collect(self) -> None:
+        """Wait for the launch.
+
+        Raises:
+            DeviceLostError: the device cannot be used any more.
+        """
+        assert self._outcome is not None, "start() comes first"
+        try:
+            self._got = self._outcome()
+        except DeviceLostError:
+            raise
+        except DeviceError as error:
+            self._got = error
+
+    def judge(self) -> None:
+        """Compare.
+
+        Raises:
+            CaseFailed: the launch failed or a tensor is not as the contract says.
+        """
+        contract, report, got = self.kernel.contract, self._report, self._got
+        assert got is not None, "collect() comes first"
+        if isinstance(got, AccessError):
+            raise report.access_error(got) from got
+        if isinstance(got, DeviceError):
+            raise CaseFailed("device", str(got), "the launch runs", str(got)) from got
+        settle(contract, self._arguments, self._expected, got)
+        for tensor in contract.tensors:
+            before = self.case.values[tensor.name]
+            if before is not None:
+                report.compare(tensor.name, before, self._expected[tensor.name], got[tensor.name])
 
 
 class _Report:

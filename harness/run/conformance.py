@@ -13,7 +13,8 @@ from kvproof.harness.devices.registry import find_device
 from kvproof.harness.ir.compile import compile_ttir
 from kvproof.harness.ir.offsets import narrow_offsets
 from kvproof.harness.ir.reader import read_module
-from kvproof.harness.run.targets import Trial, find_causes, passed
+from kvproof.harness.run.targets import passed
+from kvproof.harness.run.trial import Trial, find_causes
 from kvproof.harness.targets.contracts import all_contracts, all_properties
 from kvproof.harness.targets.guards import guarded, unguarded
 from kvproof.harness.targets.launches import launched

@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.internal.conjecture import providers
 
+from kvproof.harness.run.ahead import NOT_AGAIN, Ahead, Late
+
 CHUNK = 100
 """Cases drawn by one run of hypothesis; each starts with the smallest case, so not too few."""
 
@@ -44,18 +46,21 @@ class Failed(Exception):  # noqa: N818  (carries a failing case out of hypothesi
 
 
 class Abandon(BaseException):
-    """Ends the run at once. With a payload, that is a failure which cannot be shrunk.
+    """Ends the run at once. With a payload, that is a failure which cannot be shrunk, and ``note`` says why.
 
     No ``Exception``: hypothesis must neither catch nor shrink it.
     """
 
-    def __init__(self, payload: Any = None) -> None:
-        self.payload = payload
+    def __init__(self, payload: Any = None, note: str = "not shrunk: the device was lost") -> None:
+        self.payload, self.note = payload, note
         super().__init__()
 
 
 class Trial(Protocol):
-    """One case: draws it, checks it and returns its events."""
+    """One case: draws it, checks it and returns its events.
+
+    One with an attribute ``ahead``, an :class:`~kvproof.harness.run.ahead.Ahead` gives those of the case before.
+    """
 
     def __call__(self, data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
         """Raises :class:`Failed` (through ``shrinking.failed``), or :class:`Abandon`."""
@@ -136,50 +141,108 @@ def explore(
         clock: seconds; for tests.
     """
     begun = clock()
-    shrinking = Shrinking(clock, shrink_seconds)
-    events: Counter[str] = Counter()
-    cases = 0
-    last: Any = None
 
-    def one(data: st.DataObject) -> None:
-        nonlocal cases, last
-        if shrinking.stop is None and (
-            clock() - begun >= budget_seconds or cases == case_target or (enough and enough(cases, events))
-        ):
+    def over(cases: int, events: Mapping[str, int]) -> bool:
+        return clock() - begun >= budget_seconds or cases == case_target or bool(enough and enough(cases, events))
+
+    def progress(cases: int) -> None:
+        if on_progress is not None:
+            on_progress(cases, clock() - begun)
+
+    run = _Run(trial, Shrinking(clock, shrink_seconds), over, progress)
+    chunk = run.ahead.wanted[0].chunk if run.ahead and run.ahead.wanted else first_chunk
+    while run.failure is None:
+        before = run.cases
+        going_on = run.chunk(seed, chunk)
+        if not going_on or (run.cases == before and going_on is not AGAIN):
+            break  # no further case exists
+        chunk += going_on is not AGAIN
+    if run.ahead is not None and run.failure is not None and run.ahead.wanted:
+        run.ahead.wanted.pop(0)
+    return Exploration(run.cases, dict(run.events), run.failure, run.note, clock() - begun)
+
+
+AGAIN = "again"
+"""The same chunk is to be drawn once more."""
+
+
+class _Run:
+    """What a run keeps from chunk to chunk.
+
+    Args:
+        trial: draws and checks one case.
+        shrinking: bounds of shrinking.
+        over: called with (cases, events) before a case: whether the run is to end.
+        progress: told the number of cases after each.
+    """
+
+    def __init__(
+        self,
+        trial: Trial,
+        shrinking: Shrinking,
+        over: Callable[[int, Mapping[str, int]], bool],
+        progress: Callable[[int], None],
+    ) -> None:
+        self.trial, self.shrinking, self.over, self.progress = trial, shrinking, over, progress
+        self.ahead: Ahead | None = getattr(trial, "ahead", None)
+        self.events: Counter[str] = Counter()
+        self.cases = 0
+        self.failure: Any = None
+        self.note = ""
+        self._last: Any = None
+        self._over = False
+
+    def chunk(self, seed: int, chunk: int) -> bool | str:
+        """Run a chunk; whether to go on with the next one, or :data:`AGAIN`."""
+        redrawing = bool(self.ahead and self.ahead.redrawing)
+        try:
+            return self._outcomes(seed, chunk, redrawing=redrawing)
+        except Failed as failed:
+            self.failure = failed.payload
+        except Abandon as abandoned:
+            self.failure = abandoned.payload
+            self.note = abandoned.note if self.failure is not None else ""
+            self.cases += self.failure is not None and not redrawing
+        except Late as late:
+            self.cases += late.cases
+            self.events.update(late.events)
+            return AGAIN
+        except Flaky:
+            self.failure, self.note = self._last, "the same case did not fail again; the outcome depends on timing"
+        except Unsatisfiable:
+            pass
+        return False
+
+    def _outcomes(self, seed: int, chunk: int, *, redrawing: bool) -> bool:
+        if self.ahead is not None:
+            self.ahead.enter(chunk)
+        try:
+            _run_chunk(self._one, seed, chunk)
+        except (Abandon, Flaky):
+            # A case that ends before anything is drawn looks flaky to hypothesis.
+            if not self._over:
+                raise
+        if self.ahead is not None:
+            if redrawing:
+                raise Abandon(self.ahead.wanted[0].failure, NOT_AGAIN)
+            self.events.update(self.ahead.settle())
+        return not self._over
+
+    def _one(self, data: st.DataObject) -> None:
+        counting = self.shrinking.stop is None and not (self.ahead and self.ahead.redrawing)
+        if counting and self.over(self.cases, self.events):
+            self._over = True
             raise Abandon
         try:
-            seen = set(trial(data, shrinking))
+            seen = set(self.trial(data, self.shrinking))
         except Failed as failed:
-            if last is None:
-                cases += 1
-            last = failed.payload
+            self.cases += counting and self._last is None
+            self._last = failed.payload
             raise
-        if shrinking.stop is None:
-            cases += 1
-            events.update(seen)
-            if on_progress is not None:
-                on_progress(cases, clock() - begun)
-
-    failure, note, chunk = None, "", first_chunk
-    while failure is None:
-        before = cases
-        try:
-            _run_chunk(one, seed, chunk)
-        except Failed as failed:
-            failure = failed.payload
-        except Abandon as abandoned:
-            failure = abandoned.payload
-            note = "not shrunk: the device was lost" if failure is not None else ""
-            cases += failure is not None
-            break
-        except Flaky:
-            failure, note = last, "the same case did not fail again; the outcome depends on timing"
-        except Unsatisfiable:
-            break
-        if cases == before:
-            break  # no further case exists
-        chunk += 1
-    return Exploration(cases, dict(events), failure, note, clock() - begun)
+        if counting and self.shrinking.stop is None:
+            self.cases += 1
+            self.events.update(seen)
+            self.progress(self.cases)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 from kvproof.harness.check.codec import case_from_json
 from kvproof.harness.check.differential import BadCaseError, CaseFailed, check_case
 from kvproof.harness.run.target_campaign import ContractReport, TargetCampaign
-from kvproof.harness.run.targets import cause_of
+from kvproof.harness.run.trial import cause_of
 from kvproof.harness.targets.contracts import all_contracts, all_properties
 from kvproof.harness.targets.device import IsolatedDevice
 from kvproof.harness.targets.revisions import Commit, history, resolve_revision, unpack

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 import tempfile
 import time
-import zlib
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-from hypothesis import strategies as st
 
 from kvproof.harness.check import differential
-from kvproof.harness.check.codec import case_from_json, case_json
-from kvproof.harness.devices.base import Device
-from kvproof.harness.run.exploration import Shrinking, explore
+from kvproof.harness.check.codec import case_from_json
 from kvproof.harness.run.fuzz import ANY_LAYOUT, judge
 from kvproof.harness.run.replay import register_replayer
+from kvproof.harness.run.trial import Failure, Trial, find_causes
 from kvproof.harness.targets.contracts import all_contracts, all_properties
 from kvproof.harness.targets.device import IsolatedDevice
 from kvproof.harness.targets.profile import Entry
@@ -73,148 +64,6 @@ class TargetRun:
     groups: list[Group] = field(default_factory=list[Group])
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
     deaths: tuple[str, ...] = ()
-
-
-_PARTS = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
-_NUMBERS = re.compile(r"\bbits [0-9a-f. ]+|0x[0-9a-f]+|-?\d+")
-
-
-def cause_of(failure: differential.CaseFailed) -> str:
-    """What a failure is about, without the numbers of the case: equal for cases that fail in the same way."""
-    text = f"{failure.kind}: {failure.message.split('; ')[0]}"
-    while _PARTS.search(text):
-        text = _PARTS.sub("", text)
-    return " ".join(_NUMBERS.sub("#", text).split())[:300]
-
-
-class Trial:
-    """Draws and checks cases. Failures of known causes are counted; one run shrinks failures of one cause."""
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        device: Device,
-        prop: KernelProperty,
-        subject: ModelConfig | None,
-        entry: Entry | None,
-        *,
-        tolerated: bool,
-    ) -> None:
-        self.kernel, self.device, self.prop = kernel, device, prop
-        self.cases = prop.cases(subject)
-        self.fit = entry.fit if entry else None
-        self.narrowings = entry.narrowings if entry else ()
-        self.callers = entry.callers if entry else ()
-        self.tolerated = tolerated
-        self.tolerances = {t.name for t in kernel.contract.tolerates}
-        self.ran = 0
-        self.known: Counter[str] = Counter()
-        self.left_out: Counter[str] = Counter()
-        self.cause = ""
-
-    def _case(self, case: Case, *, counting: bool) -> Case | None:
-        """The case as the function takes it; None if it is none for this run."""
-        if not self.tolerated and self.tolerances & case.events:
-            return None
-        if self.fit is not None:
-            case = self.fit(case)
-        if not self.tolerated and not all(c.takes(case.values) for c in self.callers):
-            return None
-        refused = next((n for n in self.narrowings if not n.takes(case.values)), None)
-        if refused is not None:
-            self.left_out[refused.words] += counting
-            return None
-        return case
-
-    def __call__(self, data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
-        case = self._case(data.draw(self.cases), counting=shrinking.stop is None)
-        if case is None:
-            return ()
-        text = json.dumps(case_json(case), sort_keys=True).encode()
-        key = hashlib.sha256(text).hexdigest()
-        if shrinking.settled(key):
-            return ()
-        self.ran += shrinking.stop is None
-        try:
-            differential.check_case(self.kernel, self.device, case, self.prop.explain)
-        except differential.CaseFailed as failure:
-            cause = cause_of(failure)
-            if cause in self.known:
-                self.known[cause] += shrinking.stop is None
-                return ()
-            if shrinking.stop is not None and cause != self.cause:
-                return ()
-            self.cause = cause
-            raise shrinking.failed(key, Failure(cause, zlib.compress(text), failure)) from None
-        return case.events
-
-
-@dataclass(frozen=True)
-class Failure:
-    """One cause, with the smallest case that shows it.
-
-    Attributes:
-        cause: see :func:`cause_of`.
-        launch: the case as JSON, compressed.
-        failed: what went wrong.
-        note: what is unusual about it.
-    """
-
-    cause: str
-    launch: bytes
-    failed: differential.CaseFailed
-    note: str = ""
-
-    @property
-    def message(self) -> str:
-        """What went wrong, in words."""
-        return f"{self.failed} ({self.note})" if self.note else str(self.failed)
-
-    @property
-    def case(self) -> Any:
-        """The case as JSON values."""
-        return json.loads(zlib.decompress(self.launch))
-
-
-@dataclass(frozen=True)
-class Hunt:
-    """Causes found, and how many cases showed each event."""
-
-    failures: tuple[Failure, ...]
-    events: Mapping[str, int]
-
-
-def find_causes(
-    trial: Trial,
-    *,
-    budget_seconds: float,
-    seed: int,
-    case_target: int | None,
-    most_causes: int,
-    shrink_seconds: float,
-) -> Hunt:
-    """Run a trial again and again, each time for one cause more, until the budget or the cases are used up."""
-    failures: list[Failure] = []
-    events: Counter[str] = Counter()
-    spent, chunk = 0.0, 0
-    while len(failures) < most_causes:
-        run = explore(
-            trial,
-            budget_seconds=max(budget_seconds - spent, 0.0),
-            seed=seed,
-            enough=lambda _cases, _events: case_target is not None and trial.ran >= case_target,
-            first_chunk=chunk,
-            shrink_seconds=shrink_seconds,
-        )
-        events.update(run.events)
-        spent += min(run.seconds, budget_seconds)
-        chunk += 1 + run.cases // 100
-        if run.failure is None:
-            break
-        failures.append(replace(run.failure, note=run.note))
-        trial.known[failures[-1].cause] += 1
-        trial.cause = ""
-    return Hunt(tuple(failures), events)
 
 
 def fuzz_target(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from kvproof.harness.devices.base import AccessError
-from kvproof.models.contract import TensorValue
+from kvproof.models.contract import STORAGE_DTYPES, TensorValue
 from kvproof.properties.strategies.cases import poison
 
 GUARD_BYTES = 4096
@@ -27,7 +28,7 @@ def guarded(values: Mapping[str, Any]) -> dict[str, Any]:
         key = id(value.storage)
         elements = GUARD_BYTES // value.storage.itemsize
         if key not in wrapped:
-            guard = poison(SEED, value.dtype, elements)
+            guard = _guard(value.dtype)
             wrapped[key] = np.concatenate([guard, value.storage, guard])
         found[name] = TensorValue(value.dtype, wrapped[key], value.shape, value.strides, value.offset + elements)
     return found
@@ -46,15 +47,20 @@ def unguarded(
         value: TensorValue = values[name]
         elements = inside[name].offset - value.offset
         bits = f"u{value.storage.itemsize}"
-        before = inside[name].storage.view(bits)
-        changed = np.flatnonzero(result.storage.view(bits) != before)
-        outside = changed[(changed < elements) | (changed >= elements + value.storage.size)]
-        if outside.size:
-            element = int(outside[0]) - elements
-            detail = (
-                f"element {element} of {name}'s storage, outside it, was written ({outside.size} such elements)"
-            )
+        guard, held = _guard(value.dtype).view(bits), result.storage.view(bits)
+        sides = held[:elements] != guard, held[elements + value.storage.size :] != guard
+        if sides[0].any() or sides[1].any():
+            before, behind = (np.flatnonzero(side) for side in sides)
+            element = int(before[0]) - elements if before.size else int(behind[0]) + value.storage.size
+            count = before.size + behind.size
+            detail = f"element {element} of {name}'s storage, outside it, was written ({count} such elements)"
             raise AccessError("out of bounds", name, element, (), detail)
         middle = result.storage[elements : elements + value.storage.size]
         found[name] = TensorValue(value.dtype, middle, value.shape, value.strides, value.offset)
     return found
+
+
+@functools.cache
+def _guard(dtype: str) -> Any:
+    """The elements of one side; who takes them copies them."""
+    return poison(SEED, dtype, GUARD_BYTES // np.dtype(STORAGE_DTYPES[dtype]).itemsize)

@@ -211,13 +211,14 @@ class Worker:
         assert connection is not None
         while True:
             left = stop - time.monotonic()
+            sides: tuple[list[Any], list[Any]] = ([], [connection]) if writing else ([connection], [])
+            # What has come is taken, however late it is looked for.
+            readable, writable, _ = select.select(*sides, [], min(max(left, 0.0), WATCH_SECONDS))
+            if readable or writable:
+                return
             if left <= 0:
                 self._end()
                 raise self._note("hang", f"no answer in {seconds:g} s")
-            sides: tuple[list[Any], list[Any]] = ([], [connection]) if writing else ([connection], [])
-            readable, writable, _ = select.select(*sides, [], min(left, WATCH_SECONDS))
-            if readable or writable:
-                return
             grown = self._resident() - self._base
             if self._base and grown > self.limits.memory_bytes:
                 self._end()

@@ -10,7 +10,7 @@ import pytest
 from kvproof.harness.check.differential import CaseFailed
 from kvproof.harness.run.replay import replay
 from kvproof.harness.run.target_campaign import BEYOND, CALLERS, TargetCampaign
-from kvproof.harness.run.targets import cause_of
+from kvproof.harness.run.trial import cause_of
 from kvproof.harness.targets.device import IsolatedDevice
 from kvproof.harness.targets.workers.parent import Limits
 from kvproof.reports.store import Store
