@@ -88,7 +88,9 @@ def test_the_same_cases_run_and_have_the_same_events() -> None:
 
 
 def test_every_cause_is_found_and_shrunk_to_the_same_case() -> None:
-    (waited, one), (drawn_ahead, other) = (hunt(Distant(several_tokens), ahead=a) for a in (False, True))
+    (waited, one), (drawn_ahead, other) = (
+        hunt(Distant(several_tokens), ahead=a, cases=120) for a in (False, True)
+    )
     assert one.ahead is None
     assert other.ahead is not None
     causes = {failure.cause: failure for failure in waited.failures}
