@@ -23,8 +23,14 @@ from kvproof.reports.history.run import Counts, Missing, Times
 from kvproof.reports.store import write_atomically
 from kvproof.reports.verdict import Status, Verdict
 
-CHECKED = 2**26
-"""Bytes of a case at most that a foreign function is checked with."""
+CHECKED = 2**30
+"""Bytes at most of a case that is checked."""
+
+WORKED = 2**32
+"""Multiplications and additions of such a case at most, where there is no GPU."""
+
+COPY, MATRIX = "copy bytes a second", "matrix operations a second"
+"""Ceilings of a machine, by which a launch's bytes and operations have a least time."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,9 @@ class Request:
         targets: GPUs to compile for.
         cases: cases a kernel at most on a GPU; 0 for all.
         check_seconds: for checking one kernel before it is measured; 0 leaves it out, and every number says so.
+        one_case: check the smallest case that is timed only, instead of drawn ones; a foreign function always is.
         kept: folder for listings of binaries.
+        ceilings: of the GPU, by :data:`COPY` and :data:`MATRIX`, if they are known; measured if empty.
     """
 
     kind: str
@@ -49,16 +57,19 @@ class Request:
     targets: Sequence[str] = ("cuda:90", "hip:gfx942")
     cases: int = 0
     check_seconds: float = 20.0
+    one_case: bool = False
     kept: str = ""
+    ceilings: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass
 class Found:
-    """What was measured so far."""
+    """What was measured so far; ``ceilings`` are the GPU's."""
 
     times: list[Times] = field(default_factory=list[Times])
     counts: list[Counts] = field(default_factory=list[Counts])
     missing: list[Missing] = field(default_factory=list[Missing])
+    ceilings: dict[str, float] = field(default_factory=dict[str, float])
 
     def lacks(self, name: str, verdict: Verdict) -> None:
         """No number for this series."""
@@ -75,6 +86,8 @@ def run(request: Request) -> Found:
     if request.kind == "cpu":
         _cpu(found, request)
         return found
+    if request.kind == "gpu":
+        found.ceilings = dict(request.ceilings) or _ceilings()
     for kernel, reason in _offered(request):
         if request.kernels and kernel.name not in request.kernels:
             continue
@@ -132,7 +145,7 @@ def _checked(kernel: Kernel, request: Request) -> tuple[Verdict, dict[str, int]]
         from kvproof.harness.devices.registry import find_device  # noqa: PLC0415  (needs torch)
 
         device = find_device("cuda" if request.kind == "gpu" else "ir")
-        if isinstance(kernel, _Foreign):
+        if request.one_case or isinstance(kernel, _Foreign):
             return _agrees(kernel, device), {}
         from kvproof.harness.run.fuzz import fuzz_kernel  # noqa: PLC0415  (needs hypothesis)
 
@@ -143,15 +156,19 @@ def _checked(kernel: Kernel, request: Request) -> tuple[Verdict, dict[str, int]]
 
 
 def _agrees(kernel: Kernel, device: Any) -> Verdict:
-    """Whether a foreign function changes what our contract says, on the smallest case that is timed."""
+    """Whether a function changes what its contract says, on the smallest case that is timed."""
     from kvproof.harness.check.differential import CaseFailed, check_case  # noqa: PLC0415
     from kvproof.properties.strategies.cases import Case, all_kernel_properties  # noqa: PLC0415
 
     cases = resolve(kernel.cases)()
-    values = cases[next(iter(cases))].values
+    case = cases[next(iter(cases))]
+    values, work = case.values, getattr(case, "operations", 0)
     size = sum(v.storage.nbytes for v in values.values() if isinstance(v, TensorValue))
     if size > CHECKED:
         return Verdict(Status.NOT_RUN, f"the smallest case has {size:,} bytes; at most {CHECKED:,} are checked")
+    if device.name == "ir" and work > WORKED:
+        reason = f"the smallest case has {work:,} operations; at most {WORKED:,} are done without a GPU"
+        return Verdict(Status.NOT_RUN, reason)
     try:
         check_case(kernel, device, Case(values), all_kernel_properties()[kernel.name].explain)
     except CaseFailed as failure:
@@ -215,11 +232,39 @@ def _gpu(found: Found, kernel: Kernel, check: str, request: Request) -> None:
                 inputs = [on_device(kernel, case, "cuda") for _ in range(2)]
                 sampler = GraphSampler([lambda f=launcher, a=a: f(**a) for a in inputs], flush)
                 measured, mode = measure(sampler, Plan(seconds=1.0), clock), sampler.mode
-            found.times.append(_times(series, measured, mode, fingerprint(case.values), check))
+            bound = _bound(case, found.ceilings) if kernel.triton else None
+            found.times.append(_times(series, measured, mode, fingerprint(case.values), check, bound))
         except Exception as error:
             found.fails(series, error)
         gc.collect()
         torch.cuda.empty_cache()
+
+
+def _ceilings() -> dict[str, float]:
+    """What the GPU that is here can do at best; empty if that cannot be measured."""
+    import torch  # noqa: PLC0415
+
+    from kvproof.harness.bench.ceilings import measure_machine  # noqa: PLC0415
+    from kvproof.harness.bench.timing import GraphTimer  # noqa: PLC0415
+
+    try:
+        machine = measure_machine(GraphTimer(replays=20))
+    except Exception as error:
+        print(f"ceilings were not measured: {type(error).__name__}: {error}", file=sys.stderr)
+        return {}
+    finally:
+        gc.collect()
+        torch.cuda.empty_cache()
+    return {COPY: machine.copy, MATRIX: machine.matrix}
+
+
+def _bound(case: Any, ceilings: Mapping[str, float]) -> float | None:
+    """Microseconds that a launch takes at least: the bytes that it must move, copied, or its operations done."""
+    if not ceilings:
+        return None
+    # Cases of older trees declare bytes only.
+    seconds = max(case.bytes_moved / ceilings[COPY], getattr(case, "operations", 0) / ceilings[MATRIX])
+    return float(f"{seconds * 1e6:.6g}")
 
 
 def _spread(names: Sequence[str], most: int) -> list[str]:
@@ -252,7 +297,7 @@ def _cpu(found: Found, request: Request) -> None:
             found.fails(name, error)
 
 
-def _times(name: str, measured: Measured, mode: str, case: str, check: str) -> Times:
+def _times(name: str, measured: Measured, mode: str, case: str, check: str, bound: float | None = None) -> Times:
     return Times(
         name,
         tuple(tuple(round(s, 4) for s in batch.samples) for batch in measured.batches),
@@ -262,6 +307,7 @@ def _times(name: str, measured: Measured, mode: str, case: str, check: str) -> T
         measured.settled,
         tuple(batch.reading.mhz for batch in measured.batches),
         tuple(batch.reading.celsius for batch in measured.batches),
+        bound,
     )
 
 
@@ -270,9 +316,9 @@ def main() -> None:
     begun = time.monotonic()
     request = Request(**json.load(sys.stdin))
     found = run(request)
-    answer: dict[str, Any] = {
-        key: [dataclasses.asdict(item) for item in value] for key, value in vars(found).items()
-    }
+    lists = {"times": found.times, "counts": found.counts, "missing": found.missing}
+    answer: dict[str, Any] = {key: [dataclasses.asdict(item) for item in value] for key, value in lists.items()}
+    answer["ceilings"] = found.ceilings
     answer["seconds"] = round(time.monotonic() - begun, 1)
     write_atomically(Path(request.out), json.dumps(answer))
 

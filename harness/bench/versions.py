@@ -130,21 +130,31 @@ def compose(root: Path, commit: str, into: Path) -> Path:
     Raises:
         ReportError: git refuses.
     """
+    if not (into / "src").is_dir():
+        from kvproof.harness.targets.revisions import unpack  # noqa: PLC0415
+
+        into.mkdir(parents=True)
+        try:
+            unpack(root, commit, OLDER, into)
+        except LayoutError as error:
+            raise ReportError(str(error)) from error
+    return assemble(root, into)
+
+
+def assemble(root: Path, into: Path) -> Path:
+    """A package of a folder's own kernels, models and properties, and of the engines of ``root``.
+
+    Returns:
+        The folder to import kvproof from.
+    """
     if (into / "src").is_dir():
         return into / "src"
-    from kvproof.harness.targets.revisions import unpack  # noqa: PLC0415
-
-    into.mkdir(parents=True)
-    try:
-        unpack(root, commit, OLDER, into)
-    except LayoutError as error:
-        raise ReportError(str(error)) from error
     package = into / "src.part" / "kvproof"
     package.mkdir(parents=True)
     for file in (root / "src" / "kvproof").glob("*.py"):
         shutil.copy2(file, package / file.name)
     for folder in ("models", "kernels", "properties", "harness", "reports"):
-        (package / folder).symlink_to((into if folder in OLDER else root) / folder)
+        (package / folder).symlink_to(((into if folder in OLDER else root) / folder).resolve())
     package.parent.rename(into / "src")
     return into / "src"
 
@@ -183,7 +193,7 @@ def measure(version: Version, request: Request) -> Run:
         committed=version.committed,
         title=version.title,
         kvproof=environment.commit(),
-        machine=environment.machine(),
+        machine={**environment.machine(), **{name: f"{rate:.4g}" for name, rate in answer["ceilings"].items()}},
         device=device,
         driver=driver,
         versions=environment.versions(),

@@ -62,7 +62,7 @@ def _times(timeline: Timeline, groups: Sequence[Group]) -> str:
     rows: list[list[str]] = []
     for group in groups:
         last = group.main.points[-1]
-        share = f"{last.bound / last.value:.0%}" if last.bound else ""
+        share = f"{last.bound / last.value:.0%}" if last.bound else "not measured"
         rows.append(
             [
                 link(f"../{group.address}", group.name),
