@@ -2,6 +2,7 @@
 
     python tests/bench/alarms.py synthetic --out FILE       100,000 comparisons of noise with itself
     python tests/bench/alarms.py cpu --out FILE             real ones on this machine: alike, and 10 % slower
+    python tests/bench/alarms.py workers --out FILE         fresh workers that take turns, alike, many at once
     python tests/bench/alarms.py table FILE... [--write]    what was found, as Markdown; into docs/performance.md
 
 ``alarms_gpu.py`` writes the file of a GPU. Files of real runs hold raw samples: every rule is judged on the same.
@@ -10,12 +11,15 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
+import os
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +43,8 @@ SERIES += ("decode_indices on ir", "hca_head on ir", "row_index on ir")
 PLAN = Plan(batch=4, fewest=20, most=20, spread=0.0, seconds=60.0, warm=2)
 # What is slowed is measured longer: on a shared core the least of ten samples is worth far more than of four.
 POWER_PLAN = Plan(batch=10, fewest=40, most=40, spread=0.0, seconds=120.0, warm=2)
+TURN, SHARED = 12, 4
+"""Samples of a series in a fresh worker for one comparison, as in the gate, and comparisons that it serves."""
 CPU_LIMITS = Limits(relevance=0.05)
 GPU_LIMITS = Limits(relevance=0.01)
 
@@ -164,6 +170,47 @@ def cpu(out: Path, in_process: int, worker_sets: int, slowed: int) -> None:
     out.write_text(json.dumps({"kind": "cpu", "seconds": seconds, "comparisons": found}), encoding="utf-8")
 
 
+def workers(out: Path, seconds: float, jobs: int) -> None:
+    """Comparisons of this version with itself as the gate makes them: pairs of fresh processes, in drawn order.
+
+    A process serves a comparison of each series with every :data:`TURN` samples that it takes. So comparisons of
+    one set share what a process keeps for its life; each has its own samples.
+    """
+    begun, found, failed = time.monotonic(), list[dict[str, Any]](), dict[str, str]()
+    numbers = itertools.count(1)
+    layouts = [name for name in cpu_series() if name.startswith("layout ")]
+
+    def lane() -> None:
+        longest = 0.0
+        while time.monotonic() - begun + longest < seconds:
+            number, started = next(numbers), time.monotonic()
+            # Kernels need torch, which takes most of a process's time: every eighth set.
+            names = layouts if number % 8 else [name for name in SERIES if name not in layouts]
+            measured = take_turns(None, None, names, number, batch=SHARED * TURN)
+            for name, paired in measured.paired.items():
+                for part in range(SHARED):
+                    cut = slice(part * TURN, (part + 1) * TURN)
+                    old, new = (
+                        [[round(s, 3) for s in batch.samples[cut]] for batch in side]
+                        for side in (paired.old, paired.new)
+                    )
+                    found.append({"name": name, "kind": "alike, fresh workers", "old": old, "new": new})
+            failed.update(measured.failed)
+            longest = max(longest, time.monotonic() - started)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for future in [pool.submit(lane) for _ in range(jobs)]:
+            future.result()
+    for name, why in failed.items():
+        print(f"NOT_RUN {name}: {why}")
+    where = f"On {jobs} of {os.cpu_count()} cores at once, nothing else running:"
+    spent = round(time.monotonic() - begun)
+    out.write_text(
+        json.dumps({"kind": "cpu", "where": where, "seconds": spent, "comparisons": found}), encoding="utf-8"
+    )
+    print(f"{len(found)} comparisons in {next(numbers) - 1} sets, {spent} s")
+
+
 def stretched(call: Callable[[], object], share: float) -> tuple[Sampler, Sampler, float]:
     """A call, the call with so much more work after it, and how much more that is on its own."""
     plain = CallSampler(call, 60.0)
@@ -221,7 +268,8 @@ def real_table(data: Mapping[str, Any]) -> Iterator[str]:
     comparisons = data["comparisons"]
     device = data.get("device")
     limits = GPU_LIMITS if device else CPU_LIMITS
-    yield f"On {device['name']}, Triton {device['triton']}:" if device else "On a CPU that other work shares:"
+    where = str(data.get("where", "On a CPU that other work shares:"))
+    yield f"On {device['name']}, Triton {device['triton']}:" if device else where
     yield ""
     yield "| comparisons | how many | " + " | ".join(RULES) + " |"
     yield "|---|---:|" + "---:|" * len(RULES)
@@ -284,7 +332,7 @@ def slowed_table(comparisons: Sequence[Mapping[str, Any]], limits: Limits) -> It
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one of the three commands."""
+    """Run one of the commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     made = commands.add_parser("synthetic")
@@ -295,6 +343,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     real.add_argument("--one-process", type=int, default=3000)
     real.add_argument("--worker-sets", type=int, default=3, help="rounds of all series in fresh workers")
     real.add_argument("--slowed", type=int, default=70)
+    fresh = commands.add_parser("workers")
+    fresh.add_argument("--out", type=Path, required=True)
+    fresh.add_argument("--seconds", type=float, default=600.0)
+    fresh.add_argument("--jobs", type=int, default=1)
     shown = commands.add_parser("table")
     shown.add_argument("files", type=Path, nargs="+")
     shown.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
@@ -303,6 +355,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         synthetic(given.out, given.comparisons)
     elif given.command == "cpu":
         cpu(given.out, given.one_process, given.worker_sets, given.slowed)
+    elif given.command == "workers":
+        workers(given.out, given.seconds, given.jobs)
     else:
         lines = list(table(given.files))
         print("\n".join(lines))
