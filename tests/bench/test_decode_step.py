@@ -1,4 +1,4 @@
-"""Every launch that places rows in a decode step of 61 layers, captured into one graph: ``pytest --benchmark-only``."""
+"""Every launch that places rows in a decode step of 61 layers, in one graph: ``pytest --benchmark-only``."""
 
 from __future__ import annotations
 
