@@ -44,11 +44,14 @@ def steps_of(out: Path, budget: str, history: str | None, policy: Policy, only: 
             ),
             4 * 3600.0,
         ),
-        Step("simulation", ("simulate", "--steps", "1000000", "--junit", str(out / "simulate.xml"))),
+        Step(
+            "simulation",
+            ("simulate", "--steps", str(policy.request_steps), "--junit", str(out / "simulate.xml")),
+        ),
         Step(
             "long tests",
             ("pytest", "-m", "slow", "-n", "auto", "-q", f"--junitxml={out / 'slow.xml'}"),
-            4 * 3600.0,
+            float(policy.longest),
             module=True,
         ),
         Step("benchmarks", ("bench", "--save", *place)),

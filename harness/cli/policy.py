@@ -24,6 +24,8 @@ class Policy:
         alpha, family: as in ``Limits``.
         last: commits whose steps count tonight.
         fail_on: what fails the night or the gate.
+        request_steps: of a night's simulation.
+        longest: seconds that the long tests may take.
     """
 
     relevance: float = 0.01
@@ -33,11 +35,13 @@ class Policy:
     family: float = 0.01
     last: int = 10
     fail_on: tuple[str, ...] = ("FAIL", "SLOWER")
+    request_steps: int = 1_000_000
+    longest: int = 4 * 3600
 
 
 _TABLES = {
     "bench": ("relevance", "cpu_relevance", "count_relevance", "alpha", "family"),
-    "nightly": ("last", "fail_on"),
+    "nightly": ("last", "fail_on", "request_steps", "longest"),
 }
 
 
@@ -70,7 +74,7 @@ def _checked(where: str, name: str, value: Any) -> Any:
         if not isinstance(value, list) or not all(item in STATES for item in value):
             raise UsageError(f"{where} is {value!r}; allowed: a list of {', '.join(STATES)}")
         return tuple(value)
-    if name == "last":
+    if name in {"last", "request_steps", "longest"}:
         if type(value) is not int or value < 1:
             raise UsageError(f"{where} is {value!r}; allowed: an integer from 1 on")
         return value

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -72,24 +75,39 @@ def perform(
     environment = {**os.environ, **(more or {}), "PYTHONPATH": os.pathsep.join(paths)}
     module = () if step.module else ("kvproof",)
     begun = time.monotonic()
-    try:
-        done = subprocess.run(  # noqa: S603  (this interpreter)
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        # A session of its own, so that what it started ends with it; a file, so that nothing can keep a pipe open.
+        process = subprocess.Popen(  # noqa: S603  (this interpreter)
             [sys.executable, "-m", *module, *step.arguments],
             cwd=folder,
             env=environment,
-            stdout=subprocess.PIPE,
+            stdout=said,
             stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=step.seconds,
-            check=False,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        return Outcome(step, "UNKNOWN", f"ended after {step.seconds:g} s", time.monotonic() - begun)
-    lines = tuple(line for line in done.stdout.splitlines() if line.strip())
-    verdict = step.red if done.returncode == 1 else VERDICTS.get(done.returncode, "UNKNOWN")
-    reason = "" if verdict == "PASS" else (lines[-1][:200] if lines else f"exit status {done.returncode}")
-    return Outcome(step, verdict, reason, time.monotonic() - begun, lines[-TAIL:])
+        try:
+            status: int | None = process.wait(step.seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            _end(process)
+        said.seek(0)
+        lines = tuple(line.rstrip("\n") for line in said if line.strip())
+    seconds = time.monotonic() - begun
+    if status is None:
+        return Outcome(step, "UNKNOWN", f"ended after {step.seconds:g} s", seconds, lines[-TAIL:])
+    verdict = step.red if status == 1 else VERDICTS.get(status, "UNKNOWN")
+    reason = "" if verdict == "PASS" else (lines[-1][:200] if lines else f"exit status {status}")
+    return Outcome(step, verdict, reason, seconds, lines[-TAIL:])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started."""
+    if sys.platform != "win32":
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
 
 
 def _known(arguments: Sequence[str]) -> bool:

@@ -200,6 +200,17 @@ def test_steps_of_a_night_keep_their_verdicts(tmp_path: Path) -> None:
     assert any("$ kvproof layout no-such-model" in line for line in details([absent, wrong, good]))
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="NOT_RUN: reads /proc")
+def test_what_a_step_started_ends_with_it(tmp_path: Path) -> None:
+    child = "[sys.executable, '-c', 'import time; time.sleep(60)']"
+    code = f"import subprocess, sys; p = subprocess.Popen({child}); print(p.pid, flush=True); p.wait()"
+    done = perform(Step("parent", ("timeit", "-n1", "-r1", code), 3.0, module=True), tmp_path)
+    assert done.verdict == "UNKNOWN"
+    state = Path(f"/proc/{int(done.output[-1])}/stat")
+    # Ended and not yet collected counts as ended.
+    assert not state.exists() or state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+
+
 def test_times_go_through_pytest_benchmarks_form() -> None:
     times = Times("k/c", ((10.0, 11.0), (12.0, 13.0)), "flushed", check="PASS", mhz=(1980.0,))
     run = Run("2026-08-11T09:30:00Z", "builtin", "a" * 40, device="H200", times=(times,), machine={"host": "here"})
