@@ -44,8 +44,15 @@ SHORT = {
 }
 """Column heads of the properties."""
 
-LONG = ("window_write_planes", "split_attention", "attention_prefill", "attention_decode", "fused_compress")
-"""Kernels whose check takes longest."""
+LONG = (
+    "split_attention",
+    "attention_decode",
+    "attention_prefill",
+    "window_write_planes",
+    "fused_compress",
+    "prefill_indices",
+)
+"""Kernels whose check takes longest, the longest first."""
 
 
 def choose_targets(text: str) -> tuple[Target, ...]:
@@ -151,7 +158,7 @@ def _check(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
         # What takes longest begins first, so that no core waits for it at the end.
-        order = sorted(chosen, key=lambda name: name not in LONG)
+        order = sorted(chosen, key=lambda name: LONG.index(name) if name in LONG else len(LONG))
         asked = {name: pool.submit(_check_one, name, targets, subject, cache) for name in order}
         for number, name in enumerate(chosen, 1):
             rows += asked[name].result()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from kvproof.harness.prove.kernels.arguments import Formula
@@ -81,6 +81,14 @@ def named(questions: Questions, declared: Declared, indices: Sequence[Term]) -> 
     Raises:
         UnsupportedError: the contract cannot be evaluated on symbolic values.
     """
+    known = questions.setting.names
+    key = (id(declared), tuple(indices))
+    if key not in known:
+        known[key] = _named(questions, declared, indices)
+    return known[key]
+
+
+def _named(questions: Questions, declared: Declared, indices: Sequence[Term]) -> Named:
     a: Any = questions.setting.arguments
     values = [simplest(i) for i in indices]
     conditions: list[Term] = []
@@ -109,26 +117,24 @@ def place(
     given = [*questions.made(access)]
     # Whether it is in bounds is asked on its own.
     given.append(view.inside(checked.coordinates[id(access)]))
-    goals: list[Term] = []
-    tries = 0
     words = f"{view.tensor}: every {access.kind} is to {' or '.join(one.words for one in declared)}"
-    for one in declared:
-        for indices in _choices(questions, one, access, coordinates):
-            tries += 1
-            if tries > MOST_TRIES:
-                break
-            name = named(questions, one, indices)
-            goal = and_(name.holds, *(eq(x, y) for x, y in zip(name.cell, coordinates, strict=False)))
-            answer = questions.ask(given, goal)
-            if answer.outcome is Outcome.UNSAT:
-                found = Found(Property.ADDRESS_MAP, Status.PASS, words, where, buffer=view.tensor)
-                return Placed(questions, access, coordinates, name), found
-            goals.append(goal)
-    if not goals:
+    choices = ((one, indices) for one in declared for indices in _choices(questions, one, access, coordinates))
+    tried: list[tuple[Named, Term]] = []
+    for one, indices in islice(choices, MOST_TRIES):
+        name = named(questions, one, indices)
+        goal = and_(name.holds, *(eq(x, y) for x, y in zip(name.cell, coordinates, strict=False)))
+        tried.append((name, goal))
+    if not tried:
         words = f"{view.tensor}: no index of the contract is recognised in this {access.kind}"
         return None, Found(Property.ADDRESS_MAP, Status.UNKNOWN, words, where, buffer=view.tensor)
+    # The right name mostly follows from little, and of wrong names nothing need be known in full.
+    for follows in (questions.plainly, lambda of, goal: questions.ask(of, goal).outcome is Outcome.UNSAT):
+        for name, goal in tried:
+            if follows(given, goal):
+                found = Found(Property.ADDRESS_MAP, Status.PASS, words, where, buffer=view.tensor)
+                return Placed(questions, access, coordinates, name), found
     # Different lanes may have different names; a counterexample has none of them.
-    goal = or_(*goals)
+    goal = or_(*(goal for _, goal in tried))
     answer = questions.ask(given, goal)
     status = STATUS[answer.outcome]
     return None, Found(

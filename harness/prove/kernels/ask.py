@@ -36,7 +36,7 @@ class Asker:
     Attributes:
         solver: the solver.
         budget: what one question may cost.
-        asked: questions put to it.
+        asked: questions put to it, those that it had answered before too.
         seconds: time that it took.
     """
 
@@ -45,7 +45,7 @@ class Asker:
     asked: int = 0
     seconds: float = 0.0
     _known: dict[Query, Answer] = field(default_factory=dict[Query, Answer])
-    _tried: dict[Query, Answer] = field(default_factory=dict[Query, Answer])
+    _tried: dict[Query, tuple[Answer, bool]] = field(default_factory=dict[Query, tuple[Answer, bool]])
 
     def ask(self, query: Query) -> Answer:
         """Whether the goal follows from the premises: ``unsat`` if it does.
@@ -53,6 +53,7 @@ class Asker:
         Products of variables are first taken as opaque, which is nearly always enough for a proof; only the
         whole question can be ``sat``.
         """
+        self.asked += 1
         known = self._known.get(query)
         if known is None:
             known = self._known[query] = self._ask(query)
@@ -60,16 +61,20 @@ class Asker:
 
     def prove(self, query: Query) -> Answer:
         """A first attempt: ``unsat`` if the goal follows even with products opaque; anything else says nothing."""
+        self.asked += 1
         known = self._tried.get(query)
         if known is None:
+            text = script(query, opaque=True)
             # Less is said than is known, so an answer may not be there to be found.
-            known = self._tried[query] = self._solve(script(query, opaque=True), ATTEMPTS[:1])
-        return known
+            known = self._tried[query] = self._solve(text, ATTEMPTS[:1]), text.opaque
+        return known[0]
 
     def _ask(self, query: Query) -> Answer:
-        text = script(query, opaque=True)
-        answer = self._solve(text)
-        if answer.outcome is Outcome.UNSAT or not text.opaque:
+        answer, opaque = self._tried.get(query, (None, True))
+        if answer is None or answer.outcome is Outcome.UNKNOWN:
+            text = script(query, opaque=True)
+            answer, opaque = self._solve(text), text.opaque
+        if answer.outcome is Outcome.UNSAT or not opaque:
             return answer
         return self._solve(script(query))
 
@@ -83,7 +88,6 @@ class Asker:
             answer = self.solver.solve(text, replace(self.budget, seed=seed, resources=resources))
             if answer.outcome is not Outcome.UNKNOWN:
                 break
-        self.asked += 1
         self.seconds += time.perf_counter() - start
         return answer
 

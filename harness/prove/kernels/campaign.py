@@ -65,10 +65,12 @@ def check_one(
             for name in Property
         ]
     rows: list[Row] = []
+    # One memory for all: compilers for two GPUs move operations about, and what is asked is mostly the same.
+    asker = Asker()
     for setting in settings:
         known: dict[str, list[Row]] = {}
         for target in targets:
-            rows += _checked(kernel, setting, target, cache, known, on_failure)
+            rows += _checked(kernel, setting, target, asker, cache, known, on_failure)
     return rows
 
 
@@ -76,6 +78,7 @@ def _checked(
     kernel: Kernel,
     setting: Setting,
     target: Target,
+    asker: Asker,
     cache: Cache | None,
     known: dict[str, list[Row]],
     on_failure: OnFailure | None,
@@ -90,7 +93,7 @@ def _checked(
     if rows is None and cache is not None:
         rows = cache.get(key)
     if rows is None:
-        rows = _ask(kernel, setting, target, modules, on_failure)
+        rows = _ask(kernel, setting, target, asker, modules, on_failure)
         if cache is not None:
             cache.put(key, rows)
     known[key] = rows
@@ -98,10 +101,15 @@ def _checked(
 
 
 def _ask(
-    kernel: Kernel, setting: Setting, target: Target, modules: Sequence[Module], on_failure: OnFailure | None
+    kernel: Kernel,
+    setting: Setting,
+    target: Target,
+    asker: Asker,
+    modules: Sequence[Module],
+    on_failure: OnFailure | None,
 ) -> list[Row]:
     compiled = list(zip(setting.launches, modules, strict=True))
-    results = check_modules(setting, compiled, Asker())
+    results = check_modules(setting, compiled, asker)
     fixed = ", ".join(f"{n} = {v}" for n, v in setting.fixed.items())
     for result in results:
         for failure in result.failures:

@@ -79,6 +79,8 @@ class Setting:
     fixed: Mapping[str, str] = field(default_factory=dict[str, str])
     assumptions: tuple[str, ...] = ()
     premises: tuple[Term, ...] = ()
+    names: dict[Any, Any] = field(default_factory=dict[Any, Any], repr=False, compare=False)
+    """What the contract's accesses are at some indices, once it was worked out."""
 
     def view(self, name: str) -> View | None:
         """The contract's tensor of this name as a view; None if there is none here."""

@@ -57,9 +57,16 @@ def limit_of(questions: Questions, found: Found, like: Limit | None = None) -> L
     # Counted with rows next to each other, which is what a plane's size means.
     dense = [eq(q.term, integer(q.dense)) for q in strides if q.dense is not None]
 
-    def holds(quantity: Quantity, most: int, rows: Sequence[Term] = dense) -> bool:
+    def least_bad(quantity: Quantity, most: int, rows: Sequence[Term] = dense) -> int | None:
+        """None if all is well up to a size; else a size, no larger, at which it is not."""
         bound = le(quantity.term, integer(most))
-        return questions.ask([*given, *rows, bound], goal).outcome is Outcome.UNSAT
+        answer = questions.ask([*given, *rows, bound], goal)
+        if answer.outcome is Outcome.UNSAT:
+            return None
+        return min(int(answer.model.get(quantity.term.payload, most)), most)
+
+    def holds(quantity: Quantity, most: int, rows: Sequence[Term] = dense) -> bool:
+        return least_bad(quantity, most, rows) is None
 
     if like is not None and not like.dense:
         same = next((q for q in quantities if q.name == like.quantity), None)
@@ -74,9 +81,13 @@ def limit_of(questions: Questions, found: Found, like: Limit | None = None) -> L
         if good < WHOLE_RANGE < bad:
             # Most limits are the index type's own.
             good, bad = (WHOLE_RANGE, bad) if holds(quantity, WHOLE_RANGE) else (good, WHOLE_RANGE)
+        nearly = False
         while bad - good > 1:
-            middle = (good + bad) // 2
-            good, bad = (middle, bad) if holds(quantity, middle) else (good, middle)
+            # A counterexample is often the least there is, which the size before it shows.
+            middle = bad - 1 if nearly else (good + bad) // 2
+            wrong = least_bad(quantity, middle)
+            nearly = wrong is not None and not nearly
+            good, bad = (middle, bad) if wrong is None else (good, max(wrong, good + 1))
         counts = bool(dense) and not holds(quantity, good, [])
         return Limit(quantity.name, good, f"{found.words.split(':')[0]} fails in {found.location}", counts)
     return None

@@ -9,11 +9,12 @@ from kvproof.harness.prove.kernels.ask import Asker
 from kvproof.harness.prove.kernels.clauses import Clauses
 from kvproof.harness.prove.kernels.collect import ATOMICS, STORES, Access, Collected, collect, lane_bounds
 from kvproof.harness.prove.kernels.contents import Contents
+from kvproof.harness.prove.kernels.intervals import Interval
 from kvproof.harness.prove.kernels.launch import Launch, Setting, tensor_ranges
 from kvproof.harness.prove.kernels.program import LARGEST_GRID, Program, ReadFact, Scope
 from kvproof.harness.prove.kernels.values import Pointer, Unmodelled
 from kvproof.harness.solve.query import Answer, Outcome, Query
-from kvproof.harness.solve.term import FALSE, Term, integer, le, lt, walk
+from kvproof.harness.solve.term import Term, integer, le, lt, walk
 
 
 class Questions:
@@ -68,6 +69,7 @@ class Questions:
             if access.kind != "load" and view is not None and view.tensor not in written:
                 raise Unmodelled(f"a store to {view.tensor} through a pointer of several branches")
         self._own: Term | None = None
+        self._ranged: dict[tuple[Term, Interval], list[Term]] = {}
         self._positions = {id(operation): at for at, operation in enumerate(entry.body.walk())}
 
     def _follows(self, premises: list[Term], goal: Term) -> bool:
@@ -93,16 +95,23 @@ class Questions:
         everything = [*about, *stated]
         ranges: list[Term] = []
         for term in walk(*everything):
-            if term.op == "var":
-                ranges += _bounds(term, self.scope.ranges.get(term, (None, None)))
-            elif term.op == "app" and term.sort == "Int":
-                ranges += _bounds(term, self.scope.function_ranges.get(term.payload, (None, None)))
+            if term.op == "var" or (term.op == "app" and term.sort == "Int"):
+                ranges += self._range_of(term)
         variables = {t for t in walk(*everything) if t.op == "var"}
         for program in (self.first.program, self.second.program):
             for place, size in zip(program.ids, self.launch.grid, strict=True):
                 if place in variables:
                     ranges.append(lt(place, size))
         return (*self.clauses.always, *self._extra, *read, *ranges, *stated)
+
+    def _range_of(self, term: Term) -> list[Term]:
+        """What the range of a variable or an element says."""
+        ranges = self.scope.ranges.get(term) if term.op == "var" else self.scope.function_ranges.get(term.payload)
+        key = (term, ranges or (None, None))
+        known = self._ranged.get(key)
+        if known is None:
+            known = self._ranged[key] = _bounds(*key)
+        return known
 
     def _facts(self, terms: Sequence[Term]) -> list[ReadFact]:
         """That the elements which the terms speak of were read in bounds: whether they are is asked on its own."""
@@ -141,18 +150,30 @@ class Questions:
             return Answer(Outcome.UNSAT, "syntax")
         # Most goals follow from little; what is said less of is found out sooner.
         for rounds in (0, 1):
-            premises = self.premises([*given, goal], rounds)
-            answer = self.asker.prove(Query((*premises, *given), goal))
+            answer = self._attempt(given, goal, rounds)
             if answer.outcome is Outcome.UNSAT:
                 return answer
         return self.asker.ask(Query((*self.premises([*given, goal]), *given), goal))
 
+    def plainly(self, given: Iterable[Term], goal: Term) -> bool:
+        """Whether the goal follows from little and is soon shown to; if not, it may follow all the same."""
+        given = list(given)
+        if goal.is_const and goal.payload:
+            return True
+        return self._attempt(given, goal, 0).outcome is Outcome.UNSAT
+
+    def _attempt(self, given: Sequence[Term], goal: Term, rounds: int) -> Answer:
+        premises = self.premises([*given, goal], rounds)
+        return self.asker.prove(Query((*premises, *given), goal))
+
     def possible(self, given: Iterable[Term]) -> Answer:
         """Whether conditions can hold together under the guarantees: ``sat`` with an example if so."""
-        return self.ask(given, FALSE)
+        given = list(given)
+        # An example is what is looked for, and less premises give none.
+        return self.asker.ask(Query((*self.premises(given), *given)))
 
 
-def _bounds(term: Term, interval: tuple[int | None, int | None]) -> list[Term]:
+def _bounds(term: Term, interval: Interval) -> list[Term]:
     low, high = interval
     found: list[Term] = []
     if low is not None:
