@@ -3,8 +3,8 @@
 Hypothesis draws one case after the other and wants to know of each at once whether it fails. Here it is told that
 a case holds before its outcome is there. Draws follow from the seed alone, so when that turns out to be wrong the
 same chunk is drawn once more up to that case, which is then run again, alone and waited for, and shrunk as ever.
-Cases before it are not run twice. One launch is on its way at a time, so whatever happens to the worker is that
-case's doing.
+Cases before it are not run twice. Two launches are on their way at most, and a worker does them in order, so what
+it dies of is the first that has not come back; the other is sent again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvproof.harness.check.differential import CaseCheck
+
+AT_ONCE = 2
+"""Cases on their way: one runs, one waits, so that a worker has always something to do."""
 
 NOT_AGAIN = "not shrunk: the case was not drawn, or did not fail, a second time"
 
@@ -52,7 +55,7 @@ class Late(BaseException):
     """A case that hypothesis was told to hold has failed. No ``Exception``: hypothesis must not catch it.
 
     Attributes:
-        cases, events: of the case behind it, if that was run and holds.
+        cases, events: of the cases behind it, as far as they are not counted yet.
     """
 
     def __init__(self, cases: int = 0, events: Iterable[str] = ()) -> None:
@@ -67,14 +70,14 @@ class Ahead:
         settle: waits for the last case and gives its events; raises :class:`Late`.
 
     Attributes:
-        pending: the case on its way.
+        pending: cases on their way.
         wanted: failed cases to be drawn again, the first one first.
         redrawing: whether the chunk at hand is drawn for the first of them.
     """
 
     def __init__(self, settle: Callable[[], Iterable[str]]) -> None:
         self.settle = settle
-        self.pending: Drawn | None = None
+        self.pending: list[Drawn] = []
         self.wanted: list[Wanted] = []
         self.chunk, self.number = 0, 0
 
@@ -93,18 +96,16 @@ class Ahead:
         return self.number - 1
 
     def next(self, drawn: Drawn) -> Drawn | None:
-        """Send a case, as soon as the one before has come back; gives that one."""
-        before = self.pending
-        if before is not None:
-            before.check.collect()
-        self.pending = None
+        """Send a case, as soon as there is room; gives one that has come back."""
+        before = self.last() if len(self.pending) == AT_ONCE else None
         drawn.check.start()
-        self.pending = drawn
+        self.pending.append(drawn)
         return before
 
     def last(self) -> Drawn | None:
-        """The case on its way, come back."""
-        before, self.pending = self.pending, None
-        if before is not None:
-            before.check.collect()
+        """The first case on its way, come back."""
+        if not self.pending:
+            return None
+        before = self.pending.pop(0)
+        before.check.collect()
         return before

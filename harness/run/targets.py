@@ -146,6 +146,8 @@ def passed(ran: int, events: Mapping[str, int], needs: Needs, trial: Trial) -> V
     if not trial.tolerated:
         missed = [event for event in missed if event not in trial.tolerances]
         verdict = verdict.under("only what the contract lets a caller pass")
+    if trial.layouts:
+        verdict = verdict.under(f"layouts of {', '.join(trial.layouts)}")
     notes = [*(f"not taken by the target: {words}" for words in trial.left_out)]
     return verdict.under(*notes, *(f"no case had: {event}" for event in missed))
 

@@ -20,7 +20,7 @@ from kvproof.harness.run.ahead import NOT_AGAIN, Ahead, Drawn, Late, Wanted
 from kvproof.harness.run.exploration import Abandon, Shrinking, explore
 from kvproof.harness.targets.profile import Entry
 from kvproof.kernels.registry import Kernel
-from kvproof.models.deepseek_v4 import ModelConfig
+from kvproof.models.deepseek_v4 import ModelConfig, real_configs
 from kvproof.properties.strategies.cases import Case, KernelProperty
 
 _PARTS = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
@@ -58,7 +58,10 @@ class Trial:
         ahead: bool = True,
     ) -> None:
         self.kernel, self.device, self.prop = kernel, device, prop
-        self.cases = prop.cases(subject)
+        self.layouts = entry.layouts if entry and subject is None and not tolerated else ()
+        named = [config for config in real_configs() if config.name in self.layouts]
+        self.cases = st.one_of([prop.cases(config) for config in named]) if named else prop.cases(subject)
+        self.tame = entry.tame if entry and not tolerated else None
         self.fit = entry.fit if entry else None
         self.narrowings = entry.narrowings if entry else ()
         self.callers = entry.callers if entry else ()
@@ -73,6 +76,8 @@ class Trial:
 
     def _case(self, case: Case, *, counting: bool) -> Case | None:
         """The case as the function takes it; None if it is none for this run."""
+        if self.tame is not None:
+            case = self.tame(case)
         if not self.tolerated and self.tolerances & case.events:
             return None
         if self.fit is not None:
@@ -127,7 +132,7 @@ class Trial:
     # ---- with a worker, which runs a case while the next is drawn -----------------------
 
     def _next(self, ahead: Ahead, number: int, case: Case) -> Iterable[str]:
-        """Send a case; the events of the one before.
+        """Send a case; the events of one that has come back.
 
         Raises:
             Late: that one has failed.
@@ -135,43 +140,49 @@ class Trial:
         check = differential.CaseCheck(self.kernel, self.device, case, self.prop.explain)
         before = ahead.next(Drawn(check, ahead.chunk, number))
         self.ran += 1
-        events, cause = self._judged(ahead, before)
-        if not cause:
-            return events
-        after, behind = self._judged(ahead, ahead.last(), cause)
-        # The case behind was run too, so it counts, and is drawn again as well if it fails otherwise.
-        raise Late(1, () if behind else after)
-
-    def settle(self) -> Iterable[str]:
-        """Wait for the last case; its events.
-
-        Raises:
-            Late: it has failed.
-        """
-        assert self.ahead is not None
-        events, cause = self._judged(self.ahead, self.ahead.last())
-        if cause:
-            raise Late
+        events = self._judged(ahead, before)
+        if ahead.wanted:
+            raise Late(1, self._rest(ahead))
         return events
 
-    def _judged(self, ahead: Ahead, drawn: Drawn | None, besides: str = "") -> tuple[Iterable[str], str]:
-        """(events of a case that came back, its cause if it has failed in a way not known yet)."""
+    def settle(self) -> Iterable[str]:
+        """Wait for the last cases; their events.
+
+        Raises:
+            Late: one has failed.
+        """
+        assert self.ahead is not None
+        events = self._rest(self.ahead)
+        if self.ahead.wanted:
+            raise Late(0, events)
+        return events
+
+    def _rest(self, ahead: Ahead) -> list[str]:
+        """Wait for what is on its way: it was run, so it counts, and is drawn again if it fails otherwise."""
+        events: list[str] = []
+        while ahead.pending:
+            events += self._judged(ahead, ahead.last())
+        return events
+
+    def _judged(self, ahead: Ahead, drawn: Drawn | None) -> Iterable[str]:
+        """Events of a case that came back. One that has failed in a way not known yet is wanted again."""
         if drawn is None:
-            return (), ""
+            return ()
         case = drawn.check.case
         try:
             drawn.check.judge()
         except differential.CaseFailed as failure:
             cause = cause_of(failure)
-            if cause in self.known or cause == besides:
-                (self.known if cause in self.known else self.also)[cause] += 1
-                return (), ""
-            key, text = _key(case)
-            ahead.wanted.append(
-                Wanted(drawn.chunk, drawn.number, key, Failure(cause, zlib.compress(text), failure))
-            )
-            return (), cause
-        return case.events, ""
+            if cause in self.known:
+                self.known[cause] += 1
+            elif any(wanted.failure.cause == cause for wanted in ahead.wanted):
+                self.also[cause] += 1
+            else:
+                key, text = _key(case)
+                failed = Failure(cause, zlib.compress(text), failure)
+                ahead.wanted.append(Wanted(drawn.chunk, drawn.number, key, failed))
+            return ()
+        return case.events
 
     def _again(self, ahead: Ahead, number: int, case: Case | None, shrinking: Shrinking) -> Iterable[str]:
         """Run a failed case again when its turn comes, alone; pass over what came before."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from kvproof.harness.devices.base import AccessError, Availability, DeviceError
 from kvproof.harness.targets.spec import TargetSpec
-from kvproof.harness.targets.workers.parent import Launched, Limits, Worker, WorkerDied
+from kvproof.harness.targets.workers.parent import Launched, Limits, NotReached, Worker, WorkerDied
 from kvproof.harness.targets.workers.protocol import CorruptReply, checksum
 from kvproof.kernels.registry import Kernel
 from kvproof.models.contract import STORAGE_DTYPES, TensorValue
@@ -70,7 +70,10 @@ class IsolatedDevice:
         return self.submit(kernel, values)()
 
     def submit(self, kernel: Kernel, values: Mapping[str, Any]) -> Callable[[], Mapping[str, TensorValue]]:
-        """Begin a launch; what it returns waits for the end of it, and raises as :meth:`run` does."""
+        """Begin a launch; what it returns waits for the end of it, and raises as :meth:`run` does.
+
+        One more may be begun before it is waited for; launches are waited for in the order in which they began.
+        """
         pending = self._submit(kernel, [values])
 
         def result() -> Mapping[str, TensorValue]:
@@ -106,6 +109,8 @@ class IsolatedDevice:
         def outcome() -> list[Mapping[str, TensorValue] | DeviceError]:
             try:
                 launched = waiting()
+            except NotReached:
+                return self._submit(kernel, cases)()
             except WorkerDied as died:
                 self._ran.clear()  # a new process compiles anew
                 if len(cases) > 1:

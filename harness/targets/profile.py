@@ -51,6 +51,8 @@ class Entry:
         passes: names that an adapter passes, for the check at load; by default the contract's, renamed.
         returns: contract's outputs that the function returns instead of filling.
         adapter: see :data:`Adapter`; by default a call by name.
+        layouts: configurations whose layouts a run without tolerated input draws from; by default any layout.
+        tame: makes a drawn case one that the project's callers pass, for a run without tolerated input.
         fit: makes a drawn case one that the function takes, within the contract (rows of its width, without gaps).
         narrowings: what the function does not take all the same.
         callers: what the project's own callers guarantee beyond the contract's *requires*; a run without tolerated
@@ -67,6 +69,8 @@ class Entry:
     passes: tuple[str, ...] | None = None
     returns: tuple[str, ...] = ()
     adapter: Adapter | str | None = None
+    layouts: tuple[str, ...] = ()
+    tame: Callable[[Case], Case] | None = None
     fit: Callable[[Case], Case] | None = None
     narrowings: tuple[Narrowing, ...] = ()
     callers: tuple[Narrowing, ...] = ()
@@ -140,7 +144,7 @@ def read_profile(path: Path) -> tuple[Profile, Path]:
 
 
 def _entry(path: Path, table: Mapping[str, Any]) -> Entry:
-    _known(path, table, Entry, "narrowings", "callers", "fit")
+    _known(path, table, Entry, "narrowings", "callers", "tame", "fit")
     for name in ("contract", "function"):
         if not isinstance(table.get(name), str):
             raise LayoutError(f"profile {path}: an entry needs {name!r}, a text; it has {sorted(table)}")

@@ -74,8 +74,7 @@ def overlapping(name: str, cases: list[Case], device: Device) -> None:
         before = ahead.next(Drawn(CaseCheck(kernel, device, case), 0, 0))
         if before is not None:
             before.check.judge()
-    last = ahead.last()
-    if last is not None:
+    while (last := ahead.last()) is not None:
         last.check.judge()
 
 

@@ -13,6 +13,18 @@ from kvproof.harness.targets.host import geometry_facts
 from kvproof.harness.targets.loading import Bound, Library
 from kvproof.harness.targets.profile import Entry, Narrowing, Profile
 from kvproof.harness.targets.profiles.common import buffers, dense, filled, finite, given, only, rows, within
+from kvproof.harness.targets.profiles.tame import (
+    block_stop,
+    blocks_of_the_plane,
+    only_complete_entries,
+    only_served,
+    padded,
+    selected_entries,
+    slot_range,
+    slots_of_the_plane,
+    tame,
+    whole_chunks,
+)
 from kvproof.harness.targets.session import fill
 
 KERNELS = "atom.model_ops.v4_kernels"
@@ -230,7 +242,10 @@ _BOTH_CLASSES = Narrowing(
 _TABLE_COVERS = Narrowing(
     "more groups than a sequence's block table holds",
     lambda a: bool(
-        (a["n_committed_hca_per_seq"].array * 128 <= a["block_tables"].shape[1] * a["geometry"].block_size).all()
+        (
+            a["n_committed_hca_per_seq"].array.astype("int64") * 128
+            <= a["block_tables"].shape[1] * a["geometry"].block_size
+        ).all()
     ),
 )
 _PACKED_BY_US = Narrowing(
@@ -239,6 +254,42 @@ _PACKED_BY_US = Narrowing(
         ((a["packed"].array[:, :448] & 0x7F) != 0x7F).all() and (a["packed"].array[:, 448:462] < 255).all()
     ),
 )
+
+
+_SLOTS_OF_THE_PLANE = Narrowing(
+    "slots that the plane has not",
+    lambda a: bool(
+        (
+            (a["state_slot_per_seq"].array >= slot_range(a)[0])
+            & (a["state_slot_per_seq"].array < slot_range(a)[1])
+        ).all()
+    ),
+)
+
+
+_POSITIONS_OF_32_BITS = Narrowing(
+    "positions past 32 bits", lambda a: bool((a["positions"].array[: a["T"]] < 2**31).all())
+)
+
+
+def _holding(*pairs: tuple[str, str]) -> Narrowing:
+    """Buffers of indices hold the slices that are laid out in them."""
+
+    def takes(a: Mapping[str, Any]) -> bool:
+        tokens = a["T"] if "T" in a else a["topk_local"].shape[0]
+        return all(
+            a[bounds] is None or int(a[bounds].array[tokens]) <= a[cells].shape[0] for bounds, cells in pairs
+        )
+
+    return Narrowing("a buffer that ends before its slices do", takes)
+
+
+def _sequences(a: Mapping[str, Any]) -> int:
+    return a["state_slot_per_seq"].shape[0]
+
+
+def _chunks(a: Mapping[str, Any]) -> int:
+    return a["chunk_start_per_seq"].shape[0]
 
 
 def _slots(a: Mapping[str, Any]) -> int:
@@ -317,6 +368,17 @@ ENTRIES = (
             *("swa_indices", "csa_indices", "hca_indices", "dest_rows", "T", "win", "geometry"),
         ),
         adapter=_decode_indices,
+        tame=tame(
+            padded("batch_id_per_token", "state_slot_per_seq"),
+            slots_of_the_plane(),
+            only_served(
+                {r: (f"{n}_indptr", f"{n}_indices", f"dest_rows_{n}") for r, n in ((4, "csa"), (128, "hca"))}
+            ),
+        ),
+        callers=(
+            *(_SLOTS_OF_THE_PLANE, within("batch_id_per_token", _sequences, low=-1)),
+            _holding(*((f"{name}_indptr", f"{name}_indices") for name in ("swa", "csa", "hca"))),
+        ),
         fit=buffers({"swa_indptr": ("swa_indices", "dest_rows_swa")}, 0),
         narrowings=(filled("T"), given("swa_indices")),
         era="unified row space",
@@ -324,6 +386,16 @@ ENTRIES = (
     Entry(
         "prefill_indices",
         f"{KERNELS}.paged_prefill_indices:write_v4_paged_prefill_indices",
+        # It serves both classes or none, and few layouts that are drawn freely have both.
+        layouts=("v4-flash", "v4-flash-mtp1", "v4-flash-dspark", "v4-pro", "v4-pro-mtp1", "v4-pro-dspark"),
+        tame=tame(
+            padded("bid_per_token", "chunk_start_per_seq"), slots_of_the_plane(), blocks_of_the_plane, whole_chunks
+        ),
+        callers=(
+            *(_SLOTS_OF_THE_PLANE, within("bid_per_token", _chunks), within("block_tables", block_stop)),
+            _POSITIONS_OF_32_BITS,
+            _TABLE_COVERS,
+        ),
         fit=buffers({"prefix_swa_indptr": ("prefix_swa_indices",)}, 0),
         narrowings=(filled("T"), _BOTH_CLASSES, given("prefix_swa_indices")),
         era="unified row space",
@@ -331,6 +403,13 @@ ENTRIES = (
     Entry(
         "csa_translate",
         f"{KERNELS}.csa_translate_pack:csa_translate_pack",
+        tame=tame(padded("batch_id_per_token", "block_tables"), blocks_of_the_plane, selected_entries),
+        callers=(
+            within("block_tables", block_stop),
+            within("batch_id_per_token", lambda a: a["block_tables"].shape[0], low=-1),
+            _holding(("kv_indptr_csa", "kv_indices_csa")),
+            Narrowing("entries that the selection has not found complete", only_complete_entries),
+        ),
         narrowings=(dense("block_tables"),),
         era="unified row space",
     ),
@@ -339,7 +418,13 @@ ENTRIES = (
         f"{KERNELS}.paged_decode_indices:hca_compress_paged_offsets",
         passes=("entry_idx", "bid_per_entry", "block_tables_np", "envelope_rows", "hca_rows_per_block"),
         adapter=_hca_head,
-        callers=(within("block_tables", lambda _a: 2**31), _TABLE_COVERS),
+        tame=tame(padded("batch_id_per_token", "block_tables"), blocks_of_the_plane),
+        callers=(
+            within("block_tables", block_stop),
+            within("batch_id_per_token", lambda a: a["block_tables"].shape[0], low=-1),
+            _holding(("hca_indptr", "hca_indices")),
+            _TABLE_COVERS,
+        ),
         era="unified row space",
     ),
     Entry(

@@ -99,12 +99,12 @@ def filled(*names: str) -> Narrowing:
     return Narrowing(f"empty {' or '.join(names)} (refused by an assertion)", takes)
 
 
-def within(name: str, stop: Callable[[Mapping[str, Any]], int]) -> Narrowing:
-    """Ids of a tensor that a caller keeps to ``0 <= id < stop``."""
+def within(name: str, stop: Callable[[Mapping[str, Any]], int], low: int = 0) -> Narrowing:
+    """Ids of a tensor that a caller keeps to ``low <= id < stop``."""
 
     def takes(values: Mapping[str, Any]) -> bool:
         ids = values[name].array
-        return bool(((ids >= 0) & (ids < stop(values))).all())
+        return bool(((ids >= low) & (ids < stop(values))).all())
 
     return Narrowing(f"{name} out of its range", takes)
 

@@ -1,6 +1,6 @@
 """The process that runs foreign code: answers one request after the other until its campaign goes away.
 
-Started as ``python -m kvproof.harness.targets.workers.child SOCKET ARENA``. It decides nothing: what a result
+Started as ``python -m kvproof.harness.targets.workers.child SOCKET ARENA...``. It decides nothing: what a result
 means is for the campaign to say.
 """
 
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> None:
     faulthandler.enable()
     _die_with_parent()
     connection = socket.socket(fileno=int(arguments[0]))
-    server = _Server(Arena(int(arguments[1])))
+    server = _Server([Arena(int(descriptor)) for descriptor in arguments[1:]])
     read = read_exactly(connection)
     with contextlib.suppress(Closed, BrokenPipeError, ConnectionResetError):
         while True:
@@ -78,8 +78,8 @@ def _out_of_memory(error: BaseException | None) -> bool:
 
 
 class _Server:
-    def __init__(self, arena: Arena) -> None:
-        self.arena = arena
+    def __init__(self, arenas: list[Arena]) -> None:
+        self.arenas = arenas
         self.session: Any = None
 
     def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +130,8 @@ class _Server:
         if self._lost:
             return {"status": "failed", "kind": "lost", "message": self._lost}
         placed = message["storages"]
-        values = unpack_values(one["values"], placed, self.arena)
+        arena = self.arenas[message["arena"]]
+        values = unpack_values(one["values"], placed, arena)
         try:
             results = self.session.run(one["contract"], values)
         except DeviceLostError as error:
@@ -150,10 +151,10 @@ class _Server:
                 self._lost = str(error)
                 return {"status": "failed", "kind": "out of memory", "message": str(error)}
             return {"status": "failed", "kind": "device", "message": str(error)}
-        return {"status": "done", "checksums": self._ship(one["values"], placed, results)}
+        return {"status": "done", "checksums": self._ship(arena, one["values"], placed, results)}
 
     def _ship(
-        self, described: Mapping[str, Any], placed: list[list[int]], results: Mapping[str, Any]
+        self, arena: Arena, described: Mapping[str, Any], placed: list[list[int]], results: Mapping[str, Any]
     ) -> dict[str, int]:
         """Put the tensors as they are now where they came from; the checksum of each storage by its number."""
         sums: dict[str, int] = {}
@@ -162,7 +163,7 @@ class _Server:
             offset, size, _ = placed[number]
             data = np.ascontiguousarray(result.storage).view(np.uint8)
             if str(number) not in sums and data.size == size:
-                self.arena.view(offset, size)[:] = data
+                arena.view(offset, size)[:] = data
                 sums[str(number)] = checksum(data)
         return sums
 

@@ -63,6 +63,10 @@ class WorkerDied(Exception):  # noqa: N818  (reads as what happened)
         super().__init__(f"{kind}: {detail}")
 
 
+class NotReached(Exception):  # noqa: N818  (reads as what happened)
+    """A request was sent to a worker that died of the one before it."""
+
+
 @dataclass
 class Worker:
     """One worker process, which is started at the first request and again after each death.
@@ -82,9 +86,13 @@ class Worker:
     starts: int = 0
     _process: subprocess.Popen[bytes] | None = None
     _connection: socket.socket | None = None
-    _arena: Arena | None = None
+    _arenas: list[Arena] = field(default_factory=list[Arena])
     _log: Any = None
     _sequence: int = 0
+    _runs: int = 0
+    _unanswered: list[int] = field(default_factory=list[int])
+    _fates: dict[int, list[WorkerDied]] = field(default_factory=dict[int, list[WorkerDied]])
+    _answered: float = 0.0
     _base: int = 0
     _described: dict[str, Any] | None = None
 
@@ -131,26 +139,45 @@ class Worker:
     ) -> Callable[[], Launched]:
         """Send the request of :meth:`run`; what it returns waits for the answer, and raises as that does.
 
-        The answer must be taken before anything else is asked.
+        One more request may be sent before the answer is taken, so that the worker need not wait for it. Answers
+        are taken in order, and before anything else is asked. A worker does one request after the other: what it
+        dies of is the first that has no answer.
+
+        Raises:
+            NotReached: (by what is returned) the worker died of the request before this one.
         """
         self.describe()
         shipment = Shipment()
         described = [{"contract": contract, "values": shipment.add(values)} for contract, values in launches]
-        arena = self._arena
-        assert arena is not None
+        self._runs += 1
+        place = self._runs % len(self._arenas)
+        arena, process = self._arenas[place], self._process
         placed = shipment.send(arena)
-        stop = time.monotonic() + seconds
-        message = {"request": "run", "launches": described, "storages": placed}
-        failed: list[WorkerDied] = []
+        sent = time.monotonic()
+        message = {"request": "run", "launches": described, "storages": placed, "arena": place}
+        failed, reached = list[WorkerDied](), True
         try:
-            self._send(message, stop, seconds)
+            self._send(message, sent + seconds, seconds)
+        except NotReached:
+            reached = False
         except WorkerDied as died:
-            failed.append(died)
+            reached = not self._unanswered
+            (failed if reached else self._fates.setdefault(self._unanswered[0], [])).append(died)
+        sequence = self._sequence
+        self._unanswered.append(sequence)
 
         def wait() -> Launched:
-            if failed:
-                raise failed[0]
-            return Launched(self._receive(stop, seconds), described, placed, arena)
+            if sequence in self._unanswered:
+                self._unanswered.remove(sequence)
+            for died in (*failed, *self._fates.pop(sequence, ())):
+                raise died
+            if not reached and self._process is process:
+                self._dead()
+            if not reached or self._process is not process:
+                raise NotReached
+            # Its time begins when the one before it is done.
+            reply = self._receive(sequence, max(sent, self._answered) + seconds, seconds)
+            return Launched(reply, described, placed, arena)
 
         return wait
 
@@ -159,7 +186,7 @@ class Worker:
     def _exchange(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         stop = time.monotonic() + seconds
         self._send(message, stop, seconds)
-        return self._receive(stop, seconds)
+        return self._receive(self._sequence, stop, seconds)
 
     def _send(self, message: Mapping[str, Any], stop: float, seconds: float) -> None:
         connection = self._connection
@@ -172,21 +199,24 @@ class Worker:
                 with contextlib.suppress(BlockingIOError):
                     data = data[connection.send(data) :]
         except (BrokenPipeError, ConnectionResetError) as error:
+            if self._unanswered:
+                raise NotReached from error  # its last answers may still be there
             raise self._dead() from error
 
-    def _receive(self, stop: float, seconds: float) -> dict[str, Any]:
+    def _receive(self, sequence: int, stop: float, seconds: float) -> dict[str, Any]:
         try:
             number, reply = -1, dict[str, Any]()
-            while number < self._sequence:
+            while number < sequence:
                 # An answer that its asker never took, since that broke off in between, comes first.
                 number, reply = read_frame(lambda count: self._read(count, stop, seconds), REPLY)
-            if number != self._sequence:
-                raise CorruptReply(f"an answer of number {number}; expected {self._sequence}")
+            if number != sequence:
+                raise CorruptReply(f"an answer of number {number}; expected {sequence}")
         except CorruptReply as error:
             self._end()
             raise self._note("corrupt reply", str(error)) from error
         except (Closed, BrokenPipeError, ConnectionResetError) as error:
             raise self._dead() from error
+        self._answered = time.monotonic()
         if reply.get("last"):
             # It said what there is to say; its process is not to be used again.
             self.close()
@@ -230,15 +260,16 @@ class Worker:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        arena = Arena()
+        # Two, so that a launch can be laid out while the one before it runs or is looked at.
+        arenas = [Arena(), Arena()]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the worker)
         paths = [str(Path(kvproof.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
         for name in _LEFT_OUT:
             environment.pop(name, None)
         self._process = subprocess.Popen(  # noqa: S603  (this interpreter, a module of ours)
-            [sys.executable, "-m", _CHILD, str(theirs.fileno()), str(arena.descriptor)],
-            pass_fds=(theirs.fileno(), arena.descriptor),
+            [sys.executable, "-m", _CHILD, str(theirs.fileno()), *(str(arena.descriptor) for arena in arenas)],
+            pass_fds=(theirs.fileno(), *(arena.descriptor for arena in arenas)),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
@@ -246,7 +277,8 @@ class Worker:
         )
         theirs.close()
         ours.setblocking(False)
-        self._connection, self._arena, self._base = ours, arena, 0
+        self._connection, self._arenas, self._base = ours, arenas, 0
+        self._unanswered.clear()
         self.starts += 1
         message = {
             "request": "open",
@@ -319,7 +351,7 @@ class Worker:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(30)
-        self._arena = None
+        self._arenas = []
         if self._log is not None:
             self._log.close()
             self._log = None

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kvproof.harness.check.differential import CaseFailed, check_case
+from kvproof.harness.check.differential import CaseCheck, CaseFailed, check_case
 from kvproof.harness.targets.device import IsolatedDevice, WorkerError
 from kvproof.harness.targets.workers.parent import Limits, Worker, WorkerDied
 from kvproof.harness.targets.workers.protocol import (
@@ -96,6 +96,53 @@ def test_what_is_only_raised_costs_no_worker(device: IsolatedDevice, hostile) ->
         with pytest.raises(CaseFailed, match=words):
             check_case(KERNEL, device, case(2))
     assert device.worker.starts == starts
+
+
+@pytest.mark.parametrize(
+    "mode", ["kill", *(pytest.param(m, marks=pytest.mark.slow) for m in ("segfault", "loop", "corrupt", "exit"))]
+)
+@pytest.mark.parametrize("tokens", [(2, 1), pytest.param((1, 2), marks=pytest.mark.slow)])
+def test_of_two_launches_on_their_way_the_one_that_kills_is_named(
+    device: IsolatedDevice, hostile, mode: str, tokens: tuple[int, int]
+) -> None:
+    hostile.do("nothing")
+    check_case(KERNEL, device, case(1))
+    hostile.do(mode)
+    deaths = len(device.worker.deaths)
+    checks = [CaseCheck(KERNEL, device, case(count)) for count in tokens]
+    for check in checks:
+        check.start()
+    for check in checks:
+        check.collect()
+    for check, count in zip(checks, tokens, strict=True):
+        if count == 1:
+            check.judge()
+        else:
+            with pytest.raises(CaseFailed) as failed:
+                check.judge()
+            assert isinstance(failed.value.__cause__, WorkerError)
+    assert len(device.worker.deaths) == deaths + 1
+    check_case(KERNEL, device, case(1))
+
+
+@pytest.mark.slow
+def test_a_worker_killed_between_two_launches_costs_none_that_had_come_back(
+    device: IsolatedDevice, hostile
+) -> None:
+    hostile.do("nothing")
+    check_case(KERNEL, device, case(2))
+    first, second = (CaseCheck(KERNEL, device, case(count)) for count in (2, 1))
+    first.start()
+    process = device.worker._process
+    assert process is not None
+    time.sleep(0.5)  # it has answered by now
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+    second.start()
+    first.collect()
+    second.collect()
+    first.judge()
+    second.judge()
 
 
 @pytest.mark.slow
@@ -211,6 +258,7 @@ def test_a_campaign_that_is_killed_leaves_no_worker_behind(hostile, tmp_path: Pa
     finally:
         campaign.kill()
         campaign.wait(10)
+        assert campaign.stdin is not None
         campaign.stdin.close()
         campaign.stdout.close()
         hostile.do("nothing")
