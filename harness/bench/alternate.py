@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -115,13 +116,66 @@ class Turns:
     failed: dict[str, str]
 
 
+PAIRS = 14
+"""Pairs of processes of a comparison; 14 allow a p-value of 0.00012."""
+
+FEWEST_PAIRS = 11
+"""Fewer cannot reach a p-value of 0.001, whatever was measured."""
+
+BATCH = 12
+"""Samples of a series in a process."""
+
+
+def affordable(
+    source: Path | None, series: Sequence[str], seconds: float, pairs: int = PAIRS, batch: int = BATCH
+) -> tuple[list[str], dict[str, str]]:
+    """(series that pairs of processes can measure in so many seconds, why each other one is left out).
+
+    One process measures each series once; those that cost least are taken.
+    """
+    allowed = seconds / (2 * pairs + 1)
+    costs: dict[str, float] = {}
+    without: dict[str, str] = {}
+    begun = time.monotonic()
+    with Worker(source) as worker:
+        # No series: it answers once it has started, which every process has to do.
+        with contextlib.suppress(WorkerError):
+            worker.sample("", 1)
+        allowed -= time.monotonic() - begun
+        for name in series:
+            started = time.monotonic()
+            # Where even this one process takes longer than it may, the rest would be left out anyway.
+            if started - begun > max(2 * allowed, 1.0) and costs:
+                without[name] = f"a process took {started - begun:.1f} s with the series before it alone"
+                continue
+            try:
+                _, repeats = worker.sample(name, 2)
+                worker.sample(name, batch, repeats)
+            except WorkerError as error:
+                without[name] = str(error)
+                continue
+            costs[name] = time.monotonic() - started
+    chosen: list[str] = []
+    spent = 0.0
+    for name, cost in sorted(costs.items(), key=lambda item: item[1]):
+        if spent + cost > allowed:
+            without[name] = (
+                f"it takes {cost:.1f} s of each process; {2 * pairs} processes have {max(allowed, 0.0):.1f} s "
+                f"each beside starting, of {seconds:.0f} s in all"
+            )
+            continue
+        spent += cost
+        chosen.append(name)
+    return [name for name in series if name in chosen], without
+
+
 def take_turns(
     old: Path | None,
     new: Path | None,
     series: Sequence[str],
     seed: int,
-    pairs: int = 14,
-    batch: int = 12,
+    pairs: int = PAIRS,
+    batch: int = BATCH,
     seconds: float = math.inf,
 ) -> Turns:
     """Measure both sides in pairs of fresh processes, in drawn order.
@@ -133,7 +187,7 @@ def take_turns(
         old, new: folders to import kvproof from; None for the one that this process has.
         series: what to measure.
         seed: of the draw.
-        pairs: blocks; 14 allow a p-value of 0.00012.
+        pairs: blocks.
         batch: samples of a series in a process.
         seconds: no further pair is begun that would end later than this; fewer pairs then say less.
     """

@@ -47,6 +47,7 @@ class Request:
         check_seconds: for checking one kernel before it is measured; 0 leaves it out, and every number says so.
         one_case: check the smallest case that is timed only, instead of drawn ones; a foreign function always is.
         kept: folder for listings of binaries.
+        seconds: no kernel is begun after so long; 0 for no limit.
         ceilings: of the GPU, by :data:`COPY` and :data:`MATRIX`, if they are known; measured if empty.
     """
 
@@ -59,6 +60,7 @@ class Request:
     check_seconds: float = 20.0
     one_case: bool = False
     kept: str = ""
+    seconds: float = 0.0
     ceilings: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
@@ -82,7 +84,7 @@ class Found:
 
 def run(request: Request) -> Found:
     """Everything that the request asks for."""
-    found = Found()
+    found, begun = Found(), time.monotonic()
     if request.kind == "cpu":
         _cpu(found, request)
         return found
@@ -95,6 +97,9 @@ def run(request: Request) -> Found:
             found.lacks(kernel.name, Verdict(Status.NOT_RUN, reason))
             continue
         if request.kind == "offline" and not kernel.triton:
+            continue
+        if request.seconds and time.monotonic() - begun > request.seconds:
+            found.lacks(kernel.name, Verdict(Status.NOT_RUN, f"{request.seconds:.0f} s were spent before it"))
             continue
         verdict, result = _checked(kernel, request)
         if verdict.status is Status.FAIL:

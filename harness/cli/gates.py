@@ -8,23 +8,27 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kvproof.harness.bench.alternate import take_turns
+from kvproof.harness.bench.alternate import FEWEST_PAIRS, PAIRS, affordable, take_turns
 from kvproof.harness.bench.cpu_series import cpu_series
 from kvproof.harness.bench.versions import Version, checkout, compose, describe, git, measure
 from kvproof.harness.cli.measuring import have_gpu, request_of
 from kvproof.harness.cli.policy import Policy
 from kvproof.harness.cli.steps import Outcome, Step, details, perform, table
 from kvproof.kernels.registry import all_kernels
+from kvproof.reports import environment
 from kvproof.reports.history.run import Run
 from kvproof.reports.history.series import COSTS
+from kvproof.reports.history.store import open_history
 from kvproof.reports.store import default_root, write_atomically
 from kvproof.reports.verdicts.compare import Change, Comparison, Limits, judge, log_ratios
+from kvproof.reports.verdicts.noise import learned_floors
 
 SHARED = ("models/", "kernels/")
 """A change of a file here that is in no kernel's own folder can change every kernel."""
 
 MOST_ROWS = 40
-PAIRS = 14
+SHARES = {"proofs": 0.25, "kernels": 0.3, "compiled": 0.08}
+"""Of the time, what each of these may take at most (compiled code: of each version), so that times get theirs."""
 
 
 def affected(changed: Sequence[str], kernels: Sequence[str]) -> list[str]:
@@ -33,6 +37,12 @@ def affected(changed: Sequence[str], kernels: Sequence[str]) -> list[str]:
     if any(path.startswith(SHARED) and path.split("/")[1] not in kernels for path in changed):
         return list(kernels)
     return [name for name in kernels if name in own]
+
+
+def series_of(touched: Sequence[str], changed: Sequence[str]) -> list[str]:
+    """CPU series that a change can affect."""
+    layouts = any(path.startswith("models/") for path in changed)
+    return [n for n in cpu_series() if n.split(" ")[0] in touched or (layouts and n.startswith("layout "))]
 
 
 def run_gate(base: str, head: str, out: str | None, seconds: float, policy: Policy) -> int:
@@ -48,14 +58,15 @@ def run_gate(base: str, head: str, out: str | None, seconds: float, policy: Poli
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         sources = {c[0]: compose(root, c[0], scratch / c[0][:12]) for c in (old, new)}
-        outcomes = _checks(touched, changed, sources[new[0]], root, seconds / 2)
+        outcomes = _checks(touched, changed, sources[new[0]], root, seconds)
         if touched:
+            limit = seconds * SHARES["compiled"]
             for commit in (old, new):
                 version = Version("builtin", *commit, source=sources[commit[0]])
-                with request_of("offline", touched, check_seconds=0) as request:
+                with request_of("offline", touched, check_seconds=0, seconds=limit) as request:
                     runs.append(measure(version, request))
-            left = seconds - (time.monotonic() - begun)
-            found, notes = _turns(touched, sources[old[0]], sources[new[0]], left, policy)
+        left = seconds - (time.monotonic() - begun)
+        found, notes = _turns(series_of(touched, changed), sources[old[0]], sources[new[0]], left, policy)
     slower = [name for name, item in found.items() if item.change is Change.SLOWER]
     states = {outcome.verdict for outcome in outcomes} | ({"SLOWER"} if slower else set())
     failed = sorted(states & set(policy.fail_on))
@@ -80,40 +91,46 @@ def _checks(
     """Proofs and compiled kernels of the new version. What has not changed comes from the lock and the cache."""
     steps: list[Step] = []
     if any(path.startswith(("models/", "properties/", "proofs/", "harness/")) for path in changed):
-        steps.append(Step("changed layouts proved", ("prove",), seconds))
+        steps.append(Step("changed layouts proved", ("prove",), seconds * SHARES["proofs"]))
     if touched:
-        steps.append(Step("changed kernels checked", ("ir", "check", *touched), seconds))
+        limit = seconds * SHARES["kernels"]
+        steps.append(Step("changed kernels checked", ("ir", "check", *touched), limit))
     store = {"KVPROOF_STORE": os.fspath(default_root().resolve())}
     return [perform(step, root, source, store) for step in steps]
 
 
 def _turns(
-    touched: Sequence[str], old: Path, new: Path, seconds: float, policy: Policy
+    wanted: Sequence[str], old: Path, new: Path, seconds: float, policy: Policy
 ) -> tuple[dict[str, Comparison], list[str]]:
-    """CPU series of the affected kernels, both versions in turn; or why there was no time."""
-    wanted = [name for name in cpu_series() if name.split(" ")[0] in touched]
-    # Two processes a pair, each some seconds to start and a second a series.
-    need = 14 * 2 * (3.0 + 0.3 * len(wanted))
-    if seconds < need:
-        wanted = wanted[: max(0, int((seconds / 28 - 3.0) / 0.3))]
+    """CPU series of both versions in turn, each held to its own noise; and what was not measured, and why."""
     if not wanted:
-        return {}, [
-            f"NOT_RUN: times of {len(touched)} kernels; of {need:.0f} s {seconds:.0f} were left.",
-            "",
-        ]
-    turns = take_turns(old, new, wanted, seed=0, seconds=seconds)
-    names = [name for name, paired in turns.paired.items() if paired.old]
-    pairs = [turns.paired[name] for name in names]
-    sides = [([b.samples for b in p.old], [b.samples for b in p.new]) for p in pairs]
-    limits = Limits(policy.alpha, policy.family, policy.cpu_relevance)
-    found = judge([log_ratios(*side, least=True) for side in sides], limits)
-    notes = [f"NOT_RUN: {name}: {why[:120]}" for name, why in turns.failed.items()]
-    done = max((len(pair.old) for pair in pairs), default=0)
-    if done < PAIRS:
+        return {}, ["Times on a CPU: no series can be affected.", ""]
+    begun = time.monotonic()
+    chosen, without = affordable(new, wanted, max(seconds, 1.0))
+    notes = [f"NOT_RUN: {name}: {why[:160]}" for name, why in without.items()]
+    if not chosen:
+        return {}, [*notes, ""]
+    turns = take_turns(old, new, chosen, seed=0, seconds=seconds - (time.monotonic() - begun))
+    notes += [f"NOT_RUN: {name}: {why[:160]}" for name, why in turns.failed.items()]
+    done = max((len(pair.old) for pair in turns.paired.values()), default=0)
+    if done < FEWEST_PAIRS:
         notes.append(
-            f"Only {done} of {PAIRS} pairs of processes fitted into the time; fewer than 12 decide nothing."
+            f"NOT_RUN: times of {len(chosen)} series: the machine became slower meanwhile, and {done} of {PAIRS} "
+            f"pairs of processes fitted into {seconds:.0f} s; fewer than {FEWEST_PAIRS} decide nothing."
         )
-    return dict(zip(names, found, strict=True)), notes
+        return {}, [*notes, ""]
+    names = list(turns.paired)
+    sides = [([b.samples for b in p.old], [b.samples for b in p.new]) for p in turns.paired.values()]
+    known = learned_floors(open_history(None).runs(), environment.machine()["host"])
+    limits = Limits(policy.alpha, policy.family, policy.cpu_relevance)
+    floors = [known.get(name, 0.0) for name in names]
+    found = judge([log_ratios(*side, least=True) for side in sides], limits, floors)
+    notes.append(
+        f"{done} pairs of processes. A difference counts from {policy.cpu_relevance:.0%} on, or from a series' "
+        f"own noise: of {sum(name in known for name in names)} of {len(names)} series it is known on this machine "
+        "(`kvproof bench --alike`)."
+    )
+    return dict(zip(names, found, strict=True)), [*notes, ""]
 
 
 def _compiled(runs: Sequence[Run], policy: Policy) -> list[str]:
@@ -136,23 +153,25 @@ def _compiled(runs: Sequence[Run], policy: Policy) -> list[str]:
     ]
     moved.sort(key=lambda item: -abs(item[2] - item[1]) / max(item[1], 1))
     same = len(values[1]) - len(moved)
+    lacking = sorted({f"{m.name.split(' ')[0]} ({m.reason[:60]})" for run in runs for m in run.missing})
+    without = [f"NOT_RUN: compiled code of {', '.join(lacking)}."] if lacking else []
     if not moved:
-        return [f"Compiled code: {same:,} numbers are the same.", ""]
+        return [f"Compiled code: {same:,} numbers are the same.", *without, ""]
     lines = ["| compiled code | for | metric | before | after | change |", "|---|---|---|---:|---:|---:|"]
     for (name, on, metric), before, after in moved[:MOST_ROWS]:
         change = f"{after / before - 1:+.1%}" if before else f"+{after}"
         lines.append(f"| {name} | {on} | {metric} | {before:,} | {after:,} | {change} |")
-    return [*lines, "", f"{len(moved):,} numbers changed, {same:,} did not.", ""]
+    return [*lines, "", f"{len(moved):,} numbers changed, {same:,} did not.", *without, ""]
 
 
 def _times(found: Mapping[str, Comparison]) -> list[str]:
     """Markdown lines: CPU times of both versions."""
     if not found:
         return []
-    lines = ["| CPU time | verdict | change | interval | p |", "|---|---|---:|---|---:|"]
+    lines = ["| CPU time | verdict | change | interval | counts from | p |", "|---|---|---:|---|---:|---:|"]
     for name, item in sorted(found.items(), key=lambda pair: -abs(pair[1].ratio)):
         lines.append(
             f"| {name} | {item.change} | {item.ratio:+.1%} | {item.low:+.1%} to {item.high:+.1%} "
-            f"| {item.adjusted:.2g} |"
+            f"| {item.floor:.1%} | {item.adjusted:.2g} |"
         )
     return [*lines, ""]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,6 +14,8 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
+from kvproof.harness.bench.alternate import FEWEST_PAIRS, affordable, take_turns
+from kvproof.harness.bench.cpu_series import cpu_series
 from kvproof.harness.bench.suite import Request
 from kvproof.harness.bench.versions import Version, measure, open_version
 from kvproof.harness.cli.errors import UsageError
@@ -21,7 +25,7 @@ from kvproof.harness.cli.values import parse_budget, parse_integer, parse_output
 from kvproof.harness.ir.target import TargetError, parse_targets
 from kvproof.kernels.registry import all_kernels
 from kvproof.reports.history.exchange import to_pytest_benchmark
-from kvproof.reports.history.run import Counts, Missing, Run
+from kvproof.reports.history.run import ALIKE, Counts, Missing, Run, Times
 from kvproof.reports.history.store import open_history
 from kvproof.reports.store import default_root, write_atomically
 
@@ -58,6 +62,7 @@ def run_bench(
     *,
     save: bool,
     benchmark_json: str | None,
+    alike: float = 0.0,
 ) -> int:
     """Measure, print and keep; exit status 1 if a check failed, 3 if there is no number, else 0."""
     for kind in kinds:
@@ -82,6 +87,8 @@ def run_bench(
                 continue
             with request_of(kind, kernels, targets=targets, cases=most, check_seconds=seconds) as request:
                 runs.append(with_proofs(measure(version, request), kernels))
+            if kind == "cpu" and alike:
+                runs[-1] = with_itself(runs[-1], version, kernels, alike)
             show(runs[-1])
     if not kinds and not gpu:
         print(f"NOT_RUN gpu: {detail}")
@@ -115,15 +122,39 @@ def with_proofs(run: Run, kernels: Sequence[str]) -> Run:
     return replace(run, counts=(*run.counts, *counts))
 
 
+def with_itself(run: Run, version: Version, kernels: Sequence[str], seconds: float) -> Run:
+    """The run with comparisons of this version with itself, as the gate would make them of two."""
+    begun = time.monotonic()
+    wanted = [name for name in cpu_series() if not kernels or name.split(" ")[0] in kernels]
+    chosen, without = affordable(version.source, wanted, seconds)
+    seed = zlib.crc32(f"{run.commit} {run.started}".encode())
+    left = seconds - (time.monotonic() - begun)
+    turns = take_turns(version.source, version.source, chosen, seed, seconds=left)
+    without |= turns.failed
+    compared: list[Times] = []
+    for name, paired in turns.paired.items():
+        if len(paired.old) < FEWEST_PAIRS:
+            without[name] = f"only {len(paired.old)} pairs of processes fitted into {seconds:.0f} s"
+            continue
+        sides = [side for pair in zip(paired.old, paired.new, strict=True) for side in pair]
+        batches = tuple(tuple(round(sample, 4) for sample in side.samples) for side in sides)
+        compared.append(Times(name, batches, ALIKE))
+    print(f"{len(compared)} series compared with themselves")
+    for name, why in without.items():
+        print(f"NOT_RUN {name} compared with itself: {why[:160]}")
+    return replace(run, times=(*run.times, *compared))
+
+
 def show(run: Run) -> None:
     """A run as tables."""
     console = output_console()
     console.print(f"{run.target} {run.commit[:12]} {run.title[:60]}: {run.device}", highlight=False)
-    if run.times:
+    measured = [times for times in run.times if times.mode != ALIKE]
+    if measured:
         table = Table(box=box.SIMPLE_HEAD)
         for name in ("series", "us", "quartiles apart", "samples", "mode", "correctness"):
             table.add_column(name, justify="left" if name in {"series", "mode", "correctness"} else "right")
-        for times in run.times:
+        for times in measured:
             ordered = sorted(times.samples)
             spread = (ordered[(3 * len(ordered)) // 4] - ordered[len(ordered) // 4]) / times.median
             settled = "" if times.settled else " (not settled)"

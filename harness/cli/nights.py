@@ -54,7 +54,7 @@ def steps_of(out: Path, budget: str, history: str | None, policy: Policy, only: 
             float(policy.longest),
             module=True,
         ),
-        Step("benchmarks", ("bench", "--save", *place)),
+        Step("benchmarks", ("bench", "--save", "--alike", f"{policy.alike}s", *place)),
         Step("regressions", ("regressions", "--last", str(policy.last), *place), red="SLOWER"),
         Step("site", ("report", "--out", str(out / "site"), *place)),
     ]

@@ -26,6 +26,7 @@ class Policy:
         fail_on: what fails the night or the gate.
         request_steps: of a night's simulation.
         longest: seconds that the long tests may take.
+        alike: seconds in which CPU series are compared with themselves, so that the gate knows their noise.
     """
 
     relevance: float = 0.01
@@ -37,11 +38,12 @@ class Policy:
     fail_on: tuple[str, ...] = ("FAIL", "SLOWER")
     request_steps: int = 1_000_000
     longest: int = 4 * 3600
+    alike: int = 600
 
 
 _TABLES = {
     "bench": ("relevance", "cpu_relevance", "count_relevance", "alpha", "family"),
-    "nightly": ("last", "fail_on", "request_steps", "longest"),
+    "nightly": ("last", "fail_on", "request_steps", "longest", "alike"),
 }
 
 
@@ -74,7 +76,7 @@ def _checked(where: str, name: str, value: Any) -> Any:
         if not isinstance(value, list) or not all(item in STATES for item in value):
             raise UsageError(f"{where} is {value!r}; allowed: a list of {', '.join(STATES)}")
         return tuple(value)
-    if name in {"last", "request_steps", "longest"}:
+    if name in {"last", "request_steps", "longest", "alike"}:
         if type(value) is not int or value < 1:
             raise UsageError(f"{where} is {value!r}; allowed: an integer from 1 on")
         return value

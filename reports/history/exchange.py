@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from kvproof.reports.errors import DamagedReportError
-from kvproof.reports.history.run import Run, Times
+from kvproof.reports.history.run import ALIKE, Run, Times
 from kvproof.reports.schema import JsonObject
 
 MICRO = 1e-6
@@ -26,7 +26,7 @@ def to_pytest_benchmark(runs: Sequence[Run]) -> JsonObject:
             "dirty": first.commit.endswith("+dirty"),
             "project": first.target,
         },
-        "benchmarks": [_benchmark(run, times) for run in runs for times in run.times],
+        "benchmarks": [_benchmark(run, times) for run in runs for times in run.times if times.mode != ALIKE],
         "datetime": first.started,
         "version": "5.0.0",
     }

@@ -15,6 +15,9 @@ from kvproof.reports.schema import JsonObject, check
 RUN_SCHEMA = 1
 """Version of the JSON form. Raised when a reader of the former one would misread it."""
 
+ALIKE = "alike"
+"""Mode of times that compare a version with itself: batches of both sides in turn, old, new, old, new."""
+
 _FILE = f"run.v{RUN_SCHEMA}.json"
 
 
@@ -25,7 +28,7 @@ class Times:
     Attributes:
         name: of the series ("window_write/decode-b1-q1").
         batches: samples in microseconds, batch by batch.
-        mode: how it was timed ("flushed", "packed", "host"); times of unlike modes do not compare.
+        mode: how it was timed ("flushed", "packed", "host", :data:`ALIKE`); times of unlike modes do not compare.
         case: fingerprint of the inputs; times of unlike inputs do not compare.
         check: the correctness of what was timed; PASS, or what kept it from being known.
         settled: whether the spread that was asked for was reached.

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kvproof.reports.history.run import Counts, Missing, Run, Times
+from kvproof.reports.history.run import ALIKE, Counts, Missing, Run, Times
 from kvproof.reports.verdicts.changes import Step, exact_steps, steps
 
 TIME = "time"
@@ -176,6 +176,8 @@ def _timeline(target: str, runs: Sequence[Run], relevance: float) -> Timeline:
             f"{run.started} {run.device} {run.machine.get('host', '')}".strip(),
         )
         for times in run.times:
+            if times.mode == ALIKE:
+                continue
             point = _time(times, run, place)
             points.setdefault((times.name, run.device, TIME), {}).setdefault((place, point.segment), []).append(
                 point

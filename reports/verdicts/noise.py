@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+
+from kvproof.reports.history.run import ALIKE, Run
+from kvproof.reports.verdicts.compare import log_ratios
+from kvproof.reports.verdicts.signed_rank import interval
 
 FEWEST = 5
 """Runs of a version against itself from which its noise is taken; fewer say too little."""
@@ -27,3 +32,21 @@ def learned_floor(ratios: Sequence[float]) -> float:
     # 1.4826 times the median of absolute values is the standard deviation of a normal sample around zero, and
     # does not see a few outliers.
     return SPREADS * 1.4826 * float(np.median(values))
+
+
+def learned_floors(runs: Iterable[Run], host: str, device: str = "cpu") -> dict[str, float]:
+    """Of each series that was compared with itself often enough on this machine, the share of its own noise.
+
+    Args:
+        runs: the history.
+        host, device: the machine, and what of it; another machine's noise says nothing.
+    """
+    ratios: dict[str, list[float]] = {}
+    for run in runs:
+        if run.device != device or run.machine.get("host") != host:
+            continue
+        for times in run.times:
+            if times.mode == ALIKE:
+                values = log_ratios(times.batches[0::2], times.batches[1::2], least=device == "cpu")
+                ratios.setdefault(times.name, []).append(math.expm1(interval(values)[0]))
+    return {name: learned_floor(found) for name, found in ratios.items() if len(found) >= FEWEST}

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from kvproof.harness.bench import assembly
+from kvproof.harness.bench.alternate import affordable
 from kvproof.harness.bench.bisect import search
 from kvproof.harness.bench.measure import CallSampler, Plan, half_width, interleave, measure
+from kvproof.harness.bench.suite import Request
+from kvproof.harness.bench.suite import run as run_suite
 from kvproof.harness.cli.errors import UsageError
-from kvproof.harness.cli.gates import affected
+from kvproof.harness.cli.gates import affected, series_of
 from kvproof.harness.cli.policy import Policy, read_policy
 from kvproof.harness.cli.steps import Step, details, perform, table
 from kvproof.reports.errors import DamagedReportError, ReportError
@@ -165,6 +168,30 @@ def test_what_a_change_can_affect() -> None:
     assert affected(["kernels/launch.py"], kernels) == ["a", "b"]
     assert affected(["models/index.py"], kernels) == ["a", "b"]
     assert affected(["docs/x.md", "harness/ir/target.py"], kernels) == []
+
+
+def test_series_that_a_change_can_affect() -> None:
+    assert series_of(["hca_head"], ["kernels/hca_head/kernel.py"]) == ["hca_head on ir"]
+    layouts = series_of([], ["models/index.py"])
+    assert layouts
+    assert all(name.startswith("layout ") for name in layouts)
+    assert series_of([], ["docs/x.md"]) == []
+
+
+def test_series_that_do_not_fit_into_the_time_are_left_out_by_name() -> None:
+    series = ["layout v4-flash", "layout v4-pro", "no such series"]
+    chosen, without = affordable(None, series, seconds=600.0)
+    assert chosen == series[:2]
+    assert "no such series" in without["no such series"]
+    chosen, without = affordable(None, series[:2], seconds=0.001)
+    assert chosen == []
+    assert "of 0 s in all" in without["layout v4-flash"]
+
+
+def test_kernels_that_no_time_is_left_for_are_named() -> None:
+    found = run_suite(Request("offline", "", kernels=["row_index", "hca_head"], seconds=1e-9))
+    assert {(m.name, m.status) for m in found.missing} == {("row_index", "NOT_RUN"), ("hca_head", "NOT_RUN")}
+    assert not found.counts
 
 
 def test_a_policy_is_read_and_refused_by_name(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ pytest.importorskip("ruptures")
 
 from scipy import stats
 
-from kvproof.reports.history.run import Counts, Run, Times
+from kvproof.reports.history.run import ALIKE, Counts, Run, Times
 from kvproof.reports.history.series import timelines
 from kvproof.reports.verdicts.changes import exact_steps, steps
 from kvproof.reports.verdicts.compare import Change, Limits, adjust, judge, log_ratios
-from kvproof.reports.verdicts.noise import learned_floor
+from kvproof.reports.verdicts.noise import learned_floor, learned_floors
 from kvproof.reports.verdicts.regressions import headline, regressions, worse
 from kvproof.reports.verdicts.signed_rank import interval, p_value
 
@@ -89,6 +89,28 @@ def test_known_noise_between_runs_raises_the_floor() -> None:
     assert judge([pair], floors=[0.04])[0].change is Change.SAME
     assert learned_floor([0.01, -0.01]) == 0.0
     assert learned_floor([0.01, -0.01, 0.012, -0.008, 0.011, 0.5]) == pytest.approx(0.0623, rel=0.05)
+
+
+def test_noise_is_learned_from_comparisons_of_a_version_with_itself_on_the_same_machine() -> None:
+    def run(ratio: float, host: str = "here", series: str = "a on ir") -> Run:
+        batches = tuple((100.0 * side, 101.0 * side) for _ in range(12) for side in (1.0, ratio))
+        return Run(
+            "2026-08-11T09:30:00Z",
+            "builtin",
+            "c",
+            device="cpu",
+            machine={"host": host},
+            times=(Times(series, batches, ALIKE), Times("plain on ir", ((5.0, 5.1),))),
+        )
+
+    ratios = [1.01, 0.99, 1.012, 0.992, 1.011]
+    floors = learned_floors([run(r) for r in ratios], "here")
+    assert floors == {"a on ir": pytest.approx(4 * 1.4826 * 0.01, rel=0.05)}
+    assert learned_floors([run(r) for r in ratios[:4]], "here") == {}
+    assert learned_floors([run(r) for r in ratios], "elsewhere") == {}
+    # Such times are no point of any series.
+    names = {series.name for line in timelines([run(r) for r in ratios]) for series in line.series}
+    assert names == {"plain on ir"}
 
 
 def test_many_comparisons_are_controlled_together() -> None:

@@ -35,6 +35,14 @@ def bench(
     ] = "20s",
     save: Annotated[bool, typer.Option("--save", help="Keep the runs in the history.")] = False,
     history: History = None,
+    alike: Annotated[
+        str | None,
+        typer.Option(
+            "--alike",
+            metavar="TIME",
+            help="Also compare CPU series with themselves for so long; five such runs tell the gate their noise.",
+        ),
+    ] = None,
     benchmark_json: Annotated[
         str | None,
         typer.Option("--benchmark-json", metavar="FILE", help="Write the times as pytest-benchmark does."),
@@ -50,6 +58,7 @@ def bench(
       kvproof bench --target atom:../ATOM@main --save
     """
     from kvproof.harness.cli.measuring import run_bench
+    from kvproof.harness.cli.values import parse_budget
 
     raise typer.Exit(
         run_bench(
@@ -62,5 +71,6 @@ def bench(
             history if save else None,
             save=save,
             benchmark_json=benchmark_json,
+            alike=parse_budget(alike, "--alike") if alike else 0.0,
         )
     )
