@@ -49,6 +49,7 @@ class IrDevice:
         """
         launched = TorchArguments(values, "cpu")
         executor = self._executor
+        executor.arguments(launched.shared())
         try:
             for name in _undefined(kernel, values):
                 executor.undefined(launched.arguments[name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ _TORCH_NAMES = {
 _CARRIERS = {"bf16": np.int16}
 
 
+@functools.cache
 def torch_dtype(dtype: str) -> torch.dtype:
     """The torch type of a contract's element type."""
     import torch  # noqa: PLC0415
@@ -50,6 +52,9 @@ class TorchArguments:
     def __init__(self, values: Mapping[str, Any], device: str) -> None:
         self._values = values
         self._storages: dict[int, torch.Tensor] = {}
+        self._device = device
+        # In host memory a tensor shares the bytes of an array; asking torch for them takes longer.
+        self._shared: dict[int, Any] = {}
         self.arguments: dict[str, Any] = {
             name: self._tensor(value, device) if isinstance(value, TensorValue) else value
             for name, value in values.items()
@@ -61,10 +66,24 @@ class TorchArguments:
         flat = self._storages.get(id(value.storage))
         if flat is None:
             carried = value.storage.copy().view(_CARRIERS.get(value.dtype, value.storage.dtype))
-            flat = torch.from_numpy(carried).to(device)
+            flat = torch.from_numpy(carried)
+            if device == "cpu":
+                self._shared[id(value.storage)] = carried
+            else:
+                flat = flat.to(device)
             self._storages[id(value.storage)] = flat
-        typed = flat.view(torch_dtype(value.dtype))
-        return torch.as_strided(typed, value.shape, value.strides, value.offset)
+        wanted = torch_dtype(value.dtype)
+        typed = flat if flat.dtype is wanted else flat.view(wanted)
+        return typed.as_strided(value.shape, value.strides, value.offset)
+
+    def shared(self) -> Mapping[int, tuple[int, Any, TensorValue]]:
+        """For each tensor argument in host memory, by its id: address and array that it shares, and its layout."""
+        found: dict[int, tuple[int, Any, TensorValue]] = {}
+        for name, value in self._values.items():
+            if isinstance(value, TensorValue):
+                key = id(value.storage)
+                found[id(self.arguments[name])] = (self._storages[key].data_ptr(), self._shared[key], value)
+        return found
 
     def storages(self) -> Mapping[str, tuple[int, int, int]]:
         """For each tensor argument: address of its storage, bytes, bytes of an element."""
@@ -77,7 +96,7 @@ class TorchArguments:
 
     def results(self) -> dict[str, TensorValue]:
         """Every tensor argument as it is now."""
-        host = {key: flat.cpu().numpy() for key, flat in self._storages.items()}
+        host = self._shared or {key: flat.cpu().numpy() for key, flat in self._storages.items()}
         return {
             name: TensorValue(
                 value.dtype,

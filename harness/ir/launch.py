@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from kvproof.harness.ir.compile import compile_ttir, jit_function, signature_of
 from kvproof.harness.ir.execute import Executable, Report, Segment, Storage, execute, prepare
 from kvproof.harness.ir.reader import read_module
 from kvproof.harness.ir.target import CUDA_90, Target
+from kvproof.models.contract import TensorValue
 
 
 class Executor:
@@ -31,6 +32,7 @@ class Executor:
         self._storages: dict[int, Storage] = {}
         self._kept: list[Any] = []
         self._undefined: dict[int, Any] = {}
+        self._arguments: Mapping[int, tuple[int, npt.NDArray[Any], TensorValue]] = {}
 
     def __call__(self, kernel: Any, grid: Any, *args: Any, **meta: Any) -> None:
         """Run one launch; the tensors change in place.
@@ -58,6 +60,16 @@ class Executor:
 
     def segment(self, name: str, tensor: Any) -> Segment:
         """What a pointer to the tensor's first element may touch: the tensor."""
+        given = self._arguments.get(id(tensor))
+        if given is not None:
+            key, data, value = given
+            item = data.itemsize
+            known = self._storages.get(key)
+            if known is None or known.data.size != data.nbytes:
+                whole = data.view(np.uint8)
+                known = Storage(whole, np.zeros(whole.size, bool) if key in self._undefined else None)
+                self._storages[key] = known
+            return Segment(name, known, value.offset * item, item, value.shape, value.strides)
         storage = tensor.untyped_storage()
         item = tensor.element_size()
         key = storage.data_ptr()
@@ -70,6 +82,10 @@ class Executor:
             self._kept.append(storage)
         return Segment(name, known, tensor.storage_offset() * item, item, tuple(tensor.shape), tensor.stride())
 
+    def arguments(self, given: Mapping[int, tuple[int, npt.NDArray[Any], TensorValue]]) -> None:
+        """Take note of a launcher's tensors, by id: address and array of each one's memory, and its layout."""
+        self._arguments = given
+
     def undefined(self, tensor: Any) -> None:
         """Take the tensor's storage for never written: reading it before a kernel wrote it is reported."""
         storage = tensor.untyped_storage()
@@ -81,6 +97,7 @@ class Executor:
         self._storages.clear()
         self._undefined.clear()
         self._kept.clear()
+        self._arguments = {}
         return reports
 
 

@@ -32,6 +32,10 @@ def poison(element: str) -> Array:
     return np.frombuffer(b"\xa5" * np.dtype(dtype).itemsize, dtype)[0]
 
 
+WIDTHS: Mapping[str, int] = {element: np.dtype(carried).itemsize for element, carried in DTYPES.items()}
+"""Bytes of an element in memory."""
+
+
 @dataclass(eq=False)
 class Touch:
     """One load or store of many lanes, kept for the check of collisions.
@@ -119,12 +123,13 @@ class Accesses:
         self, segment: Segment, address: Array, mask: Array | None, element: str, at: Place
     ) -> tuple[Array, Array | None]:
         """Cell numbers of an access, and which lanes may make it: those of the mask that are in bounds."""
-        width = np.dtype(DTYPES[element]).itemsize
+        width = WIDTHS[element]
         offset = address - segment.base
         good = segment.inside(offset, width)
         active = mask
-        if not (good if mask is None else good | ~mask).all():
-            bad = ~good if mask is None else mask & ~good
+        # Where the mask is on and the address is not good: of truth values, the one is greater.
+        bad = ~good if mask is None else np.greater(mask, good)
+        if bad.any():
             self._report_outside(segment, offset, bad, width, at)
             active = good & (True if mask is None else mask)
         byte = offset + segment.start if segment.start else offset
@@ -194,7 +199,7 @@ class Accesses:
         written = segment.storage.written
         if written is None:
             return
-        width = np.dtype(DTYPES[at.element]).itemsize
+        width = WIDTHS[at.element]
         cells = cells if active is None else np.where(active, cells, 0)
         fresh = ~written[cells * width]
         if width > 1:
@@ -210,7 +215,7 @@ class Accesses:
     def _touch_load(self, segment: Segment, cells: Array, active: Array | None, at: Place) -> None:
         shape = (len(at.programs), *at.shape)
         cells, lanes = _selected(cells, active, shape)
-        width = np.dtype(DTYPES[at.element]).itemsize
+        width = WIDTHS[at.element]
         self.loads.append(Touch(segment.storage, width, cells, lanes, shape, at, segment.name))
 
     def store(self, segment: Segment, address: Array, value: Array, mask: Array | None, at: Place) -> None:
@@ -221,7 +226,7 @@ class Accesses:
         chosen, lanes = _selected(cells, active, shape)
         if not chosen.size:
             return
-        values, _ = _selected(value, active, shape)
+        values = _chosen(value, lanes, shape)
         flat = self.flat(segment.storage, element)
         if element == "i1":
             values = values.astype(np.uint8)
@@ -256,7 +261,7 @@ class Accesses:
         chosen, lanes = _selected(cells, active, shape)
         flat = self.flat(segment.storage, at.element)
         self._check_written(segment, cells, active, at)
-        values, _ = _selected(value, active, shape)
+        values = _chosen(value, lanes, shape)
         found = np.zeros(chosen.size, flat.dtype)
         for i, cell in enumerate(chosen.tolist()):
             found[i] = flat[cell]
@@ -300,11 +305,21 @@ class Place:
 
 def _selected(value: Array, active: Array | None, shape: tuple[int, ...]) -> tuple[Array, Array | None]:
     """The value's elements of active lanes in order, and those lanes' flat numbers (None if all)."""
-    wide = value if value.shape == shape else np.broadcast_to(value, shape)
+    lanes = _lanes_of(active, shape)
+    return _chosen(value, lanes, shape), lanes
+
+
+def _lanes_of(active: Array | None, shape: tuple[int, ...]) -> Array | None:
+    """Flat numbers of the active lanes; None if all are."""
     if active is None or active.all():
-        return wide.reshape(-1), None
-    mask = active if active.shape == shape else np.broadcast_to(active, shape)
-    return wide[mask], np.flatnonzero(mask)
+        return None
+    return np.flatnonzero(active if active.shape == shape else np.broadcast_to(active, shape))
+
+
+def _chosen(value: Array, lanes: Array | None, shape: tuple[int, ...]) -> Array:
+    """The value's elements of these lanes, or of all, in order."""
+    flat = (value if value.shape == shape else np.broadcast_to(value, shape)).reshape(-1)
+    return flat if lanes is None else flat.take(lanes)
 
 
 def atomic_update(kind: str, element: str) -> Update:

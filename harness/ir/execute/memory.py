@@ -8,6 +8,7 @@ a segment is exactly the tensor's view: not the rows between its rows, nor what 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -54,20 +55,9 @@ class Segment:
     dense: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        dims = sorted((s, n) for n, s in zip(self.shape, self.strides, strict=True) if n != 1)
-        self._dims = dims
         self._cells: Array | None = None
-        if 0 in self.shape:
-            self.span, self.dense, self._nested = 0, True, True
-            return
-        self.span = (1 + sum((n - 1) * s for s, n in dims)) * self.item
-        reach = 1
-        self.dense = self._nested = True
-        for stride, extent in dims:
-            self.dense &= stride == reach
-            # In rows that overlap, or a dimension expanded from one element, a cell has several coordinates.
-            self._nested &= stride >= reach
-            reach += stride * (extent - 1)
+        self._dims, elements, self.dense, self._nested = _layout(tuple(self.shape), tuple(self.strides))
+        self.span = elements * self.item
 
     def inside(self, offset: Array, width: int) -> Array:
         """Which accesses of ``width`` bytes at these byte offsets lie in the view."""
@@ -103,6 +93,25 @@ class Segment:
             cells[index] = True
             self._cells = cells
         return self._cells
+
+
+@lru_cache(maxsize=4096)
+def _layout(
+    shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[tuple[tuple[int, int], ...], int, bool, bool]:
+    """Of a view: (stride, extent) of its dimensions, innermost first; elements from its first to its last; whether
+    it has no gaps; whether each of its elements has one place only."""
+    dims = tuple(sorted((s, n) for n, s in zip(shape, strides, strict=True) if n != 1))
+    if 0 in shape:
+        return dims, 0, True, True
+    reach = 1
+    dense = nested = True
+    for stride, extent in dims:
+        dense &= stride == reach
+        # In rows that overlap, or a dimension expanded from one element, a cell has several coordinates.
+        nested &= stride >= reach
+        reach += stride * (extent - 1)
+    return dims, 1 + sum((n - 1) * s for s, n in dims), dense, nested
 
 
 class Memory:
