@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,71 +10,19 @@ import triton
 
 from kvproof.kernels.arguments import check_count, check_rows, check_tensor, check_vector
 from kvproof.kernels.attention_kernels import attend_kernel, merge_kernel
+from kvproof.kernels.attention_many import attend_many_kernel
+from kvproof.kernels.attention_plan import FEW_HEADS, MOST_SPLITS, Plan, plan_of, processors, splits_for, tiles
 from kvproof.kernels.fp8_parts import PACKED_DTYPES, as_bytes, has_native_e4m3, is_fnuz
 from kvproof.kernels.launch import launch
 from kvproof.models.packed_row import PACKED_BYTES, ROPE, WIDTH
 
 LOG2E = 1.4426950408889634
-MOST_SPLITS = 32
 MOST_SCRATCH_BYTES = 1 << 29
 """A launch that would need more scratch memory than this does not split. Results are the same."""
 MERGE_TILE = (1, 128)
 """Heads and columns of a program that folds tiles: many small programs, since few tokens are split."""
 MERGE_TILE_CPU = (16, 512)
 """Likewise where programs run one after the other."""
-
-
-FEW_HEADS = 16
-"""Up to so many heads a program takes packed rows in quads: with more, the ninth slice of sums does not fit."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a launch is cut up. Fixed by shapes and device, never by a tensor's contents or the clock.
-
-    ``block_n`` is part of what a result's bits depend on, so it depends on heads, planes and device only.
-
-    Attributes:
-        block_h: heads a program.
-        block_n: keys a tile.
-        warps: warps a program.
-        stages: tiles in flight, plus the index load before and the products after.
-    """
-
-    block_h: int
-    block_n: int
-    warps: int
-    stages: int
-
-
-def tiles(heads: int, *, packed: bool, hip: bool) -> Plan:
-    """The plan of one program.
-
-    Measured on an H200 (docs/gpu.md). Up to 16 heads are one row of small matrix instructions, and two programs
-    share a multiprocessor; more heads are taken 32 at a time in small instructions, or over packed rows 64 at a
-    time in large ones, since unpacking a key for fewer heads costs more. On an AMD GPU a tile has to fit 64 KiB of
-    shared memory.
-    """
-    if hip:
-        return Plan(16, 32, 4, 2)
-    if heads <= FEW_HEADS:
-        return Plan(16, 64, 8, 5) if packed else Plan(16, 64, 4, 3)
-    return Plan(64, 64, 8, 2) if packed else Plan(32, 64, 4, 2)
-
-
-@functools.cache
-def processors(device: str) -> int:
-    """Multiprocessors of a CUDA device (name with index). Asked once: the answer is on the host, but slow."""
-    return torch.cuda.get_device_properties(torch.device(device)).multi_processor_count
-
-
-def splits_for(programs: int, device: torch.device) -> int:
-    """Programs a slice, so that a launch of few tokens still reaches every multiprocessor."""
-    if device.type != "cuda":
-        return 1
-    wanted = min(processors(str(device)) // max(programs, 1), MOST_SPLITS)
-    # Half the multiprocessors idle cost less than all tiles passing through scratch memory.
-    return wanted if wanted > 2 else 1
 
 
 @dataclass(frozen=True)
@@ -88,22 +35,6 @@ class Keys:
     indptr: torch.Tensor
 
 
-def plan_of(heads: int, *, packed: bool, hip: bool, few: bool, aligned: bool) -> Plan:
-    """The plan of :func:`tiles`, with another number of tiles in flight where that serves. It changes no bit.
-
-    Args:
-        few: no more programs than multiprocessors, so that there is less to hide one another's waits.
-        aligned: rows of the plane begin at whole words of 16 bytes. Packed ones that do not are copied ahead 4
-            bytes at a time, in a layout that takes a half more shared memory: five tiles of them are too many.
-    """
-    plan = tiles(heads, packed=packed, hip=hip)
-    if hip or heads > FEW_HEADS:
-        return plan
-    if packed and not aligned:
-        return replace(plan, stages=3)
-    return replace(plan, stages=max(plan.stages, 5)) if few else plan
-
-
 def plan_for(tokens: int, heads: int, keys: Keys) -> Plan:
     """The plan of a launch on the device of its keys."""
     packed, device = keys.rope is not None, keys.rows.device
@@ -112,7 +43,8 @@ def plan_for(tokens: int, heads: int, keys: Keys) -> Plan:
     if device.type == "cuda" and not hip:
         block_h = tiles(heads, packed=packed, hip=hip).block_h
         few = tokens * triton.cdiv(heads, block_h) <= processors(str(device))
-    return plan_of(heads, packed=packed, hip=hip, few=few, aligned=in_words(keys.rows, 16))
+    all_aligned = aligned(keys.rows) and (keys.rope is None or aligned(keys.rope))
+    return plan_of(heads, packed=packed, hip=hip, few=few, aligned=all_aligned)
 
 
 def check_keys(names: tuple[str, str, str, str], keys: Keys, tokens: int, like: torch.Tensor) -> None:
@@ -132,6 +64,11 @@ def check_keys(names: tuple[str, str, str, str], keys: Keys, tokens: int, like: 
 def in_words(rows: torch.Tensor, size: int) -> bool:
     """Whether every row of a plane begins at a whole word of ``size`` bytes."""
     return rows.data_ptr() % size == 0 and rows.stride(0) * rows.element_size() % size == 0
+
+
+def aligned(rows: torch.Tensor) -> bool:
+    """Whether Triton knows every row of a plane to begin at a multiple of 16 bytes, and so copies it ahead so."""
+    return rows.data_ptr() % 16 == 0 and rows.stride(0) % 16 == 0
 
 
 def check_heads(name: str, value: torch.Tensor, shape: list[str | int], like: torch.Tensor) -> None:
@@ -182,8 +119,95 @@ def run_attention(
     splits = check_count("splits", splits, 0, MOST_SPLITS)
     if tokens == 0 or heads == 0:
         return
-    packed = keys.rope is not None
     plan = plan or plan_for(tokens, heads, keys)
+    if plan.block_h > FEW_HEADS:
+        _attend_many(q, keys, extend, attn_sink, scale, out, fnuz, plan)
+    else:
+        _attend_few(q, keys, extend, attn_sink, scale, out, fnuz, plan, splits)
+
+
+def _sources(q: torch.Tensor, keys: Keys, extend: Keys | None) -> tuple[tuple[torch.Tensor, ...], tuple[int, ...]]:
+    """(tensors, strides) of both sources as the kernels take them; of one that is not there any, and 0."""
+    packed = keys.rope is not None
+    second = keys if extend is None else extend
+    tensors = (
+        as_bytes(keys.rows) if packed else keys.rows,
+        q if keys.rope is None else keys.rope,
+        keys.indices,
+        keys.indptr,
+        q if extend is None else extend.rows,
+        second.indices,
+        second.indptr,
+    )
+    strides = (
+        keys.rows.stride(0),
+        0 if keys.rope is None else keys.rope.stride(0),
+        0 if extend is None else extend.rows.stride(0),
+    )
+    return tensors, strides
+
+
+def _counts(keys: Keys, extend: Keys | None) -> tuple[int, int, int, int]:
+    """Rows and entries of each source."""
+    own = keys.rows.shape[0], keys.indices.shape[0]
+    return (*own, 0, 0) if extend is None else (*own, extend.rows.shape[0], extend.indices.shape[0])
+
+
+def _words(q: torch.Tensor, keys: Keys, fnuz: bool) -> bool:
+    """Whether packed rows may be loaded as 32-bit words and converted by an NVIDIA GPU's instruction."""
+    return has_native_e4m3(q) and not fnuz and keys.rope is not None and in_words(keys.rows, 4)
+
+
+def _attend_many(
+    q: torch.Tensor,
+    keys: Keys,
+    extend: Keys | None,
+    attn_sink: torch.Tensor,
+    scale: float,
+    out: torch.Tensor,
+    fnuz: bool,
+    plan: Plan,
+) -> None:
+    tokens, heads = q.shape[0], q.shape[1]
+    tensors, strides = _sources(q, keys, extend)
+    launch(
+        attend_many_kernel,
+        (tokens * triton.cdiv(heads, plan.block_h),),
+        q,
+        out,
+        attn_sink,
+        *tensors,
+        q.stride(0),
+        q.stride(1),
+        out.stride(0),
+        out.stride(1),
+        *strides,
+        heads,
+        *_counts(keys, extend),
+        scale * LOG2E,
+        PACKED=keys.rope is not None,
+        FNUZ=fnuz,
+        WORDS=_words(q, keys, fnuz),
+        EXTEND=extend is not None,
+        BLOCK_H=plan.block_h,
+        BLOCK_N=plan.block_n,
+        STAGES=plan.stages,
+        num_warps=plan.warps,
+    )
+
+
+def _attend_few(
+    q: torch.Tensor,
+    keys: Keys,
+    extend: Keys | None,
+    attn_sink: torch.Tensor,
+    scale: float,
+    out: torch.Tensor,
+    fnuz: bool,
+    plan: Plan,
+    splits: int,
+) -> None:
+    tokens, heads = q.shape[0], q.shape[1]
     programs = tokens * triton.cdiv(heads, plan.block_h)
     entries = keys.indices.shape[0] // plan.block_n + tokens
     entries += 0 if extend is None else extend.indices.shape[0] // plan.block_n + tokens
@@ -193,8 +217,9 @@ def run_attention(
     scratch = entries * heads if splits > 1 else 0
     sums = torch.empty((scratch, WIDTH), dtype=torch.float32, device=q.device)
     stats = torch.empty((scratch, 2), dtype=torch.float32, device=q.device)
-    gpu = has_native_e4m3(q)
-    second = keys if extend is None else extend
+    packed = keys.rope is not None
+    tensors, strides = _sources(q, keys, extend)
+    counts = _counts(keys, extend)
     common: dict[str, Any] = {"EXTEND": extend is not None, "BLOCK_N": plan.block_n}
     launch(
         attend_kernel,
@@ -202,35 +227,24 @@ def run_attention(
         q,
         out,
         attn_sink,
-        as_bytes(keys.rows) if packed else keys.rows,
-        q if keys.rope is None else keys.rope,
-        keys.indices,
-        keys.indptr,
-        q if extend is None else extend.rows,
-        second.indices,
-        second.indptr,
+        *tensors,
         sums,
         stats,
         q.stride(0),
         q.stride(1),
         out.stride(0),
         out.stride(1),
-        keys.rows.stride(0),
-        0 if keys.rope is None else keys.rope.stride(0),
-        0 if extend is None else extend.rows.stride(0),
+        *strides,
         heads,
-        keys.rows.shape[0],
-        keys.indices.shape[0],
-        0 if extend is None else extend.rows.shape[0],
-        0 if extend is None else extend.indices.shape[0],
+        *counts,
         splits,
         scale * LOG2E,
         **common,
         PACKED=packed,
-        QUADS=packed and plan.block_h <= FEW_HEADS,
+        QUADS=packed,
         FNUZ=fnuz,
-        WORDS=gpu and not fnuz and keys.rope is not None and in_words(keys.rows, 4),
-        EXTEND_WORDS=gpu and extend is not None and in_words(extend.rows, 8),
+        WORDS=_words(q, keys, fnuz),
+        EXTEND_WORDS=has_native_e4m3(q) and extend is not None and aligned(extend.rows),
         SPLIT=splits > 1,
         BLOCK_H=plan.block_h,
         STAGES=plan.stages,
@@ -244,14 +258,14 @@ def run_attention(
             out,
             attn_sink,
             keys.indptr,
-            second.indptr,
+            tensors[-1],
             sums,
             stats,
             out.stride(0),
             out.stride(1),
             heads,
-            keys.indices.shape[0],
-            0 if extend is None else extend.indices.shape[0],
+            counts[1],
+            counts[3],
             **common,
             BLOCK_H=block_h,
             COLUMNS=columns,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from kvproof.kernels.attention_launch import Keys, Plan, check_keys, run_attention
+from kvproof.kernels.attention_launch import Keys, check_keys, run_attention
+from kvproof.kernels.attention_plan import Plan
 
 
 def sparse_attn_v4_paged_prefill(

@@ -1,8 +1,11 @@
-"""Fused compression on the device: one compressed entry a program, from the pooled positions to its row.
+"""Fused compression on the device: from the pooled positions of a compressed entry to its row.
 
 Softmax pooling runs over positions for each of the 512 elements by itself; ``TILE_K`` positions are loaded and
 folded at a time. Which of them come from the state ring and which from this forward decides where they are
 read, not how they are folded: a chunk may be split anywhere without changing a bit of the result.
+
+One program does an entry of few positions. Over many positions its loads would wait for one another, tile after
+tile, so a first launch pools them with several programs an entry, each for some columns, and a second one goes on.
 """
 
 # Device code is not quite Python: tl.range is iterable.
@@ -32,7 +35,7 @@ COUNTS = [
 
 
 @triton.jit
-def pooled_row(
+def pooled_columns(
     kv_ptr,
     score_ptr,
     ape_ptr,
@@ -46,23 +49,28 @@ def pooled_row(
     pos,
     window,
     ring,
+    first_column,
     RATIO: tl.constexpr,
     K: tl.constexpr,
     TILE_K: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    STAGES: tl.constexpr,
+    ONE_TYPE: tl.constexpr,
 ):
-    """The 512 pooled elements of the entry that position ``pos`` completes; fp32.
+    """COLUMNS pooled elements of the entry that position ``pos`` completes, from ``first_column`` on; fp32.
 
     Args:
         kv_ptr, score_ptr, ape_ptr: this forward's rows and the score term of each place in a group.
         kv_state_ptr, score_state_ptr: first element of the request's rings.
         ragged: this forward's row of ``pos``.
         window: of the K pooled positions, so many (the first) are in the rings.
+        ONE_TYPE: rows and rings are all fp32.
     """
-    d = tl.arange(0, 512)[None, :]
-    top = tl.full([512], float("-inf"), tl.float32)
-    total = tl.zeros([512], tl.float32)
-    sums = tl.zeros([512], tl.float32)
-    for first in tl.range(0, K, TILE_K, num_stages=3):
+    d = first_column + tl.arange(0, COLUMNS)[None, :]
+    top = tl.full([COLUMNS], float("-inf"), tl.float32)
+    total = tl.zeros([COLUMNS], tl.float32)
+    sums = tl.zeros([COLUMNS], tl.float32)
+    for first in tl.range(0, K, TILE_K, num_stages=STAGES):
         k = first + tl.arange(0, TILE_K)
         at = pos - (K - 1) + k
         seen = (at >= 0) & (k < K)
@@ -72,21 +80,25 @@ def pooled_row(
         half = tl.where(k >= RATIO, 512, 0)[:, None]
         row = ragged - (K - 1) + k
         place = (at % ring)[:, None]
-        kv = tl.load(kv_ptr + row_offset(row, kv_stride)[:, None] + half + d, mask=new[:, None], other=0.0)
-        kept = tl.load(kv_state_ptr + row_offset(place, kv_place_stride) + half + d, mask=old[:, None], other=0.0)
-        score = tl.load(
-            score_ptr + row_offset(row, score_stride)[:, None] + half + d, mask=new[:, None], other=0.0
-        )
-        ape = tl.load(
-            ape_ptr + (k % RATIO)[:, None] * (512 * (K // RATIO)) + half + d, mask=new[:, None], other=0.0
-        )
-        kept_score = tl.load(
-            score_state_ptr + row_offset(place, score_place_stride) + half + d,
-            mask=old[:, None],
-            other=float("-inf"),
-        )
-        values = tl.where(new[:, None], kv.to(tl.float32), kept)
-        scores = tl.where(new[:, None], score.to(tl.float32) + ape.to(tl.float32), kept_score)
+        kv_row = kv_ptr + row_offset(row, kv_stride)[:, None]
+        score_row = score_ptr + row_offset(row, score_stride)[:, None]
+        kept_row = kv_state_ptr + row_offset(place, kv_place_stride)
+        kept_score_row = score_state_ptr + row_offset(place, score_place_stride)
+        term = ape_ptr + (k % RATIO)[:, None] * (512 * (K // RATIO)) + half + d
+        ape = tl.load(term, mask=new[:, None], other=0.0)
+        if ONE_TYPE:
+            # One load takes a row from where it is.
+            values = tl.load(tl.where(new[:, None], kv_row, kept_row) + half + d, mask=seen[:, None], other=0.0)
+            found = tl.where(new[:, None], score_row, kept_score_row) + half + d
+            scores = tl.load(found, mask=seen[:, None], other=float("-inf"))
+            scores = tl.where(new[:, None], scores + ape.to(tl.float32), scores)
+        else:
+            kv = tl.load(kv_row + half + d, mask=new[:, None], other=0.0)
+            score = tl.load(score_row + half + d, mask=new[:, None], other=0.0)
+            kept = tl.load(kept_row + half + d, mask=old[:, None], other=0.0)
+            kept_score = tl.load(kept_score_row + half + d, mask=old[:, None], other=float("-inf"))
+            values = tl.where(new[:, None], kv.to(tl.float32), kept)
+            scores = tl.where(new[:, None], score.to(tl.float32) + ape.to(tl.float32), kept_score)
         high = tl.maximum(top, tl.max(scores, 0))
         base = tl.where(high == float("-inf"), 0.0, high)
         keep = tl.exp(top - base)
@@ -128,6 +140,7 @@ def fused_compress_kernel(
     tables_ptr,
     pool_ptr,
     rope_ptr,
+    pooled_ptr,
     kv_stride,
     score_stride,
     kv_slot_stride,
@@ -152,11 +165,20 @@ def fused_compress_kernel(
     RATIO: tl.constexpr,
     K: tl.constexpr,
     TILE_K: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    STAGES: tl.constexpr,
+    ONE_TYPE: tl.constexpr,
+    POOL: tl.constexpr,
+    FINISH: tl.constexpr,
     PACKED: tl.constexpr,
     FNUZ: tl.constexpr,
     NATIVE: tl.constexpr,
 ):
-    """Grid (plan rows,). Strides in elements. Entries pool K positions: RATIO of them, or twice as many."""
+    """Grid (plan rows, 512 / COLUMNS). Strides in elements. Entries pool K positions: RATIO of them, or twice.
+
+    With POOL and FINISH a program does an entry, and COLUMNS is 512. With POOL alone its columns are left at
+    ``pooled_ptr``, [plan rows, 512] fp32; with FINISH alone the entry is taken from there.
+    """
     plan = plan_ptr + tl.program_id(0).to(tl.int64) * 4
     ragged = tl.load(plan)
     sequence = tl.load(plan + 1)
@@ -175,33 +197,45 @@ def fused_compress_kernel(
     if live == 0:
         return
 
-    pooled = pooled_row(
-        kv_ptr,
-        score_ptr,
-        ape_ptr,
-        kv_state_ptr + row_offset(slot, kv_slot_stride),
-        score_state_ptr + row_offset(slot, score_slot_stride),
-        kv_stride,
-        score_stride,
-        kv_place_stride,
-        score_place_stride,
-        ragged,
-        pos,
-        window,
-        ring,
-        RATIO,
-        K,
-        TILE_K,
-    )
-    y = rotated_row(pooled, weight_ptr, cos_ptr, sin_ptr, entry * RATIO, angle_stride, eps)
     d = tl.arange(0, 512)
-    target = pool_ptr + row_offset(row, pool_stride)
-    if PACKED:
-        bits = tl.reshape(y.to(tl.int32, bitcast=True), (1, 8, 64))
-        code, exponent = encode_tiles(bits, FNUZ, NATIVE)
-        one = tl.arange(0, 1)
-        store_packed(target + one, one == 0, code, exponent)
-        rope = rope_ptr + row_offset(row, rope_stride) + d - 448
-        tl.store(rope, y.to(tl.bfloat16), mask=d >= 448)
+    pooled_ptr += tl.program_id(0).to(tl.int64) * 512
+    if POOL:
+        first_column = tl.program_id(1) * COLUMNS
+        pooled = pooled_columns(
+            kv_ptr,
+            score_ptr,
+            ape_ptr,
+            kv_state_ptr + row_offset(slot, kv_slot_stride),
+            score_state_ptr + row_offset(slot, score_slot_stride),
+            kv_stride,
+            score_stride,
+            kv_place_stride,
+            score_place_stride,
+            ragged,
+            pos,
+            window,
+            ring,
+            first_column,
+            RATIO,
+            K,
+            TILE_K,
+            COLUMNS,
+            STAGES,
+            ONE_TYPE,
+        )
+        if not FINISH:
+            tl.store(pooled_ptr + first_column + tl.arange(0, COLUMNS), pooled)
     else:
-        tl.store(target + d, y.to(tl.bfloat16))
+        pooled = tl.load(pooled_ptr + d)
+    if FINISH:
+        y = rotated_row(pooled, weight_ptr, cos_ptr, sin_ptr, entry * RATIO, angle_stride, eps)
+        target = pool_ptr + row_offset(row, pool_stride)
+        if PACKED:
+            bits = tl.reshape(y.to(tl.int32, bitcast=True), (1, 8, 64))
+            code, exponent = encode_tiles(bits, FNUZ, NATIVE)
+            one = tl.arange(0, 1)
+            store_packed(target + one, one == 0, code, exponent)
+            rope = rope_ptr + row_offset(row, rope_stride) + d - 448
+            tl.store(rope, y.to(tl.bfloat16), mask=d >= 448)
+        else:
+            tl.store(target + d, y.to(tl.bfloat16))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from kvproof.kernels.arguments import check_contiguous, check_count, check_rows, check_tensor, check_vector
@@ -14,6 +16,11 @@ from kvproof.models.packed_row import PACKED_BYTES, ROPE, WIDTH
 
 FLOAT_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 ANGLE_DTYPES = (torch.bfloat16, torch.float32)
+
+MOST_AT_ONCE = 16
+"""Positions that one program pools in one go; over more, several programs pool an entry's columns first."""
+POOL_TILE, POOL_COLUMNS, POOL_WARPS, POOL_STAGES = 64, 32, 4, 1
+"""How they do: positions at a time, columns a program, warps, tiles in flight. Measured on an H200."""
 
 
 def fused_compress_attn(
@@ -110,9 +117,10 @@ def fused_compress_attn(
         raise ValueError(
             f"kv_state must have at least {k} ring positions, as many as are pooled, got {kv_state.shape[1]}"
         )
-    launch(
-        fused_compress_kernel,
-        (compress_plan.shape[0],),
+    entries = compress_plan.shape[0]
+    split = k > MOST_AT_ONCE
+    scratch = torch.empty((entries if split else 0, WIDTH), dtype=torch.float32, device=kv.device)
+    arguments = (
         kv,
         score,
         ape,
@@ -126,6 +134,7 @@ def fused_compress_attn(
         block_tables,
         as_bytes(pool) if pool_rope is not None else pool,
         pool_rope if pool_rope is not None else cos,
+        scratch,
         kv.stride(0),
         score.stride(0),
         kv_state.stride(0),
@@ -147,11 +156,26 @@ def fused_compress_attn(
         blocks,
         pool.shape[0],
         rms_eps,
-        RATIO=ratio,
-        K=k,
-        TILE_K=min(k, 8),
-        PACKED=pool_rope is not None,
-        FNUZ=fnuz,
-        NATIVE=not fnuz and has_native_e4m3(kv),
-        num_warps=8 if k > 16 else 4,
     )
+    constants: dict[str, Any] = {
+        "RATIO": ratio,
+        "K": k,
+        "ONE_TYPE": kv.dtype == score.dtype == torch.float32,
+        "PACKED": pool_rope is not None,
+        "FNUZ": fnuz,
+        "NATIVE": not fnuz and has_native_e4m3(kv),
+    }
+    if split:
+        # The interpreter runs programs one after the other.
+        columns = WIDTH if kv.device.type == "cpu" else POOL_COLUMNS
+        pool_phase = {
+            "TILE_K": POOL_TILE,
+            "COLUMNS": columns,
+            "STAGES": POOL_STAGES,
+            "POOL": True,
+            "FINISH": False,
+        }
+        grid = (entries, WIDTH // columns)
+        launch(fused_compress_kernel, grid, *arguments, **constants, **pool_phase, num_warps=POOL_WARPS)
+    last_phase = {"TILE_K": k, "COLUMNS": WIDTH, "STAGES": 1, "POOL": not split, "FINISH": True}
+    launch(fused_compress_kernel, (entries, 1), *arguments, **constants, **last_phase, num_warps=4)

@@ -120,8 +120,8 @@ def dspark_paged_window_gather_2buff(
     check_tensor("out", out, [requests, draft_window, WIDTH], (torch.bfloat16,), state_slot_per_seq)
     if not out.is_contiguous():
         raise ValueError(f"out must be contiguous, got strides {list(out.stride())}")
-    # Tiles by the rows written, which are twice as wide as those read.
-    per, warps, programs = gather_shape(draft_window, WIDTH * 2, window.ring_slots, requests)
+    # Tiles by the rows read: by those written, twice as wide, a program has too few loads in flight.
+    per, warps, programs = gather_shape(draft_window, PACKED_BYTES, window.ring_slots, requests)
     launch(
         window_gather_planes_kernel,
         (requests, programs),

@@ -1,4 +1,4 @@
-"""Times decode attention under many plans and splits: how those of ``attention_launch`` were chosen.
+"""Times decode attention under many plans and splits: how those of ``attention_plan`` were chosen.
 
 ``python3 tests/bench/tune_attention.py [--jobs N] [CASE ...]`` on a GPU, cases by name. Plans are compiled first,
 by N processes. Each result is compared with the float64 specification, within its bound, for some tokens; a
@@ -23,7 +23,7 @@ from kvproof.harness.bench.inputs import on_device
 from kvproof.harness.bench.timing import GraphTimer
 from kvproof.kernels.attention_decode.kernel import sparse_attn_v4_paged_decode
 from kvproof.kernels.attention_decode.spec import Source, attention
-from kvproof.kernels.attention_launch import Plan, tiles
+from kvproof.kernels.attention_plan import Plan, tiles
 from kvproof.kernels.benchmark import BenchCase
 from kvproof.kernels.launch import launching_on
 from kvproof.kernels.registry import all_kernels, resolve

@@ -30,6 +30,8 @@ MODULES = {
         "attention_keys",
         "attention_core",
         "attention_kernels",
+        "attention_many",
+        "attention_plan",
         "attention_launch",
         "attention_decode.kernel",
     ),

@@ -18,7 +18,8 @@ import torch
 from kvproof.harness.devices.interpret import InterpretDevice
 from kvproof.kernels.attention_decode.kernel import sparse_attn_v4_paged_decode
 from kvproof.kernels.attention_decode.spec import Source, attention
-from kvproof.kernels.attention_launch import check_apart, tiles
+from kvproof.kernels.attention_launch import check_apart
+from kvproof.kernels.attention_plan import tiles
 from kvproof.kernels.registry import all_kernels
 from kvproof.models.contract import TensorValue, bind, contiguous, within_bound
 from kvproof.models.floats import from_bf16, to_bf16
@@ -124,16 +125,23 @@ def test_no_bit_depends_on_where_rows_lie(packed: bool) -> None:
     assert np.array_equal(attend(moved), attend(case))
 
 
-@pytest.mark.parametrize("heads", [1, 16, 17, 33])
-def test_no_bit_of_a_head_depends_on_the_others(heads: int) -> None:
-    case = decode_case(packed=False, heads=heads)
+@pytest.mark.parametrize("packed", [False, True], ids=["bf16", "packed"])
+@pytest.mark.parametrize(("heads", "kept"), [(16, 1), (66, 17)])
+def test_no_bit_of_a_head_depends_on_the_others(heads: int, kept: int, packed: bool) -> None:
+    # Many heads are another kernel's than few.
+    case = decode_case(packed=packed, heads=heads)
     last = {
         **case,
-        "q": contiguous("bf16", case["q"].array[:, -1:]),
-        "attn_sink": contiguous("fp32", case["attn_sink"].array[-1:]),
-        "out": contiguous("bf16", np.zeros((4, 1, WIDTH), np.uint16)),
+        "q": contiguous("bf16", case["q"].array[:, -kept:]),
+        "attn_sink": contiguous("fp32", case["attn_sink"].array[-kept:]),
+        "out": contiguous("bf16", np.zeros((4, kept, WIDTH), np.uint16)),
     }
-    assert np.array_equal(attend(case)[:, -1:], attend(last))
+    assert np.array_equal(attend(case)[:, -kept:], attend(last))
+
+
+def test_many_heads_are_not_split() -> None:
+    case = decode_case(packed=True, heads=17)
+    assert np.array_equal(attend({**case, "splits": 7}), attend(case))
 
 
 def test_an_entry_that_lists_no_row_is_as_none() -> None:
