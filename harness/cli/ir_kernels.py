@@ -18,6 +18,7 @@ from rich.table import Table
 
 import kvproof
 from kvproof.harness.cli.errors import UsageError
+from kvproof.harness.cli.ir_records import keep_record
 from kvproof.harness.cli.tables import STYLES
 from kvproof.harness.cli.terminal import output_console, progress_console
 from kvproof.harness.cli.values import parse_integer
@@ -26,6 +27,7 @@ from kvproof.harness.prove.kernels.cache import Cache, tree_key
 from kvproof.harness.prove.kernels.rows import Fault, Row, rows_json
 from kvproof.models.contract import TensorValue
 from kvproof.models.deepseek_v4 import CONFIGS, ModelConfig
+from kvproof.reports import environment
 from kvproof.reports.sarif import SarifResult, sarif_text
 from kvproof.reports.store import Store, write_atomically
 from kvproof.reports.verdict import Status, combine, exit_status
@@ -118,7 +120,7 @@ def run_check(
     json_file: str | None,
 ) -> int:
     """Check kernels and print what was found; returns the exit status."""
-    start = time.perf_counter()
+    start, started = time.perf_counter(), environment.utc_now()
     targets, subject = choose_targets(arch), choose_subject(config)
     cache = Cache()
     # Before anything is imported that is slow: if nothing has changed, nothing need be.
@@ -138,6 +140,7 @@ def run_check(
     verdict = combine(row.verdict for row in rows)
     count = len({row.kernel for row in rows})
     console.print(f"{verdict.status}: {count} kernels, {len(targets)} targets, {how}, {seconds:.1f} s")
+    keep_record(rows, ("ir", "check", *names, "--arch", arch, "--config", config), started, seconds)
     if sarif is not None:
         write_atomically(Path(sarif), sarif_text(_sarif(rows), kvproof.__version__))
     if json_file is not None:
@@ -178,7 +181,6 @@ def _keep(kernel: Kernel, setting: Setting, failure: Failure) -> None:
     """Keep a counterexample as a finding that ``kvproof replay`` runs again."""
     from kvproof.harness.check.codec import case_json
     from kvproof.properties.strategies.cases import Case
-    from kvproof.reports import environment
     from kvproof.reports.finding import Finding
 
     if failure.status is not Status.FAIL or failure.witness is None:

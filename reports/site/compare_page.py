@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kvproof.reports.history.series import TIME, Series, Timeline
+from kvproof.reports.site.charts import band
 from kvproof.reports.site.markup import embedded, page, script_json, slug, text
 
 PART = 50
@@ -43,13 +44,13 @@ def compare_page(lines: Sequence[Timeline], made: str) -> str:
 <p><label for="target">Target</label> <select id="target">{options}</select></p>
 <p><label for="old">Before</label> <select id="old"></select></p>
 <p><label for="new">After</label> <select id="new"></select></p>
-<p><input type="checkbox" id="all"> <label for="all">also what is the same</label></p>
+<p><input type="checkbox" id="all"> <label for="all">also what is the same, or within its noise</label></p>
 </form>
 <p id="comparison-count" role="status" class="note">This page needs scripts; each commit's own page does not.</p>
 <div class="scroll" role="region" tabindex="0" aria-label="Differences of both commits"><table id="comparison">
 <caption>What differs most comes first; times in microseconds</caption>
 <thead><tr><th scope="col">series</th><th scope="col" class="n">before</th><th scope="col" class="n">after</th>
-<th scope="col" class="n">change</th></tr></thead><tbody></tbody></table></div>
+<th scope="col" class="n">change</th><th scope="col">note</th></tr></thead><tbody></tbody></table></div>
 {embedded("compare-index", index) if lines else ""}"""
     return page("Compare commits", body, made=made)
 
@@ -58,12 +59,24 @@ def parts(line: Timeline) -> Iterator[tuple[str, str]]:
     """(name, text) of each file of values."""
     series = compared(line)
     name = slug(line.target)
-    labels = [f"{s.name} on {s.on}, {s.metric}" for s in series]
+    labels = [(f"{s.name} on {s.on}, {s.metric}", _noise(s)) for s in series]
     yield f"{name}-names", f'kvproofPart("{name}-names",{script_json(labels)});\n'
-    columns: list[list[float | None]] = [[None] * len(series) for _ in line.commits]
+    columns: list[list[float | tuple[float, int] | None]] = [[None] * len(series) for _ in line.commits]
     for column, one in enumerate(series):
+        means = list(dict.fromkeys(point.segment for point in one.points))
         for point in one.points:
-            columns[point.place][column] = float(f"{point.value:.5g}")
+            value = float(f"{point.value:.5g}")
+            # Numbers of compiled code compare whatever the case; what a time was measured with must be the same.
+            mixed = not one.exact and len(means) > 1
+            columns[point.place][column] = (value, means.index(point.segment)) if mixed else value
     for number, begin in enumerate(range(0, len(columns), PART)):
         part = f"{name}-{number}"
         yield part, f'kvproofPart("{part}",{script_json(columns[begin : begin + PART])});\n'
+
+
+def _noise(series: Series) -> float:
+    """Share within which two runs of a series differ by noise alone, at both ends of its band."""
+    found = band(series)
+    if found is None:
+        return 0.0
+    return float(f"{found[1][-1] / found[0][-1] - 1:.3g}")

@@ -99,19 +99,20 @@ def _resources(timeline: Timeline, groups: Sequence[Group]) -> str:
 
 
 def _correctness(kernel: str, target: str, records: Sequence[Record]) -> str:
-    latest: Mapping[tuple[str, str, str], tuple[Record, int]] = {
-        (result.engine, result.subject, result.device): (record, place)
+    latest: Mapping[tuple[str, ...], tuple[Record, int]] = {
+        (result.engine, result.subject, result.device, result.property_name): (record, place)
         for record in records
         for place, result in enumerate(record.results)
         if kernel in {result.property_name, result.subject} and result.target.split(":")[0] == target
     }
     rows: list[list[str]] = []
-    for (engine, subject, device), (record, place) in sorted(latest.items()):
+    for (engine, subject, device, name), (record, place) in sorted(latest.items()):
         result = record.results[place]
         page_name = "fuzz.html" if engine in {"fuzz", "replay"} else "correctness.html"
         rows.append(
             [
                 link(f"../{page_name}", engine),
+                text(name),
                 text(subject),
                 text(device),
                 verdict(result.verdict.status),
@@ -120,5 +121,5 @@ def _correctness(kernel: str, target: str, records: Sequence[Record]) -> str:
                 text(result.verdict.reason[:120]),
             ]
         )
-    heads = ["engine", "subject", "device", "verdict", "cases", "at commit", "reason"]
-    return table("Latest results of records", heads, rows, right=(4,))
+    heads = ["engine", "property", "subject", "device", "verdict", "cases", "at commit", "reason"]
+    return table("Latest results of records", heads, rows, right=(5,))

@@ -41,10 +41,11 @@ def verdict(word: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number with at most five digits that count."""
+    """A number with five digits that count, or all of those before the point."""
     if value is None:
         return ""
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e9 else f"{value:,.5g}"
+    whole = float(value).is_integer() or abs(value) >= 1e4
+    return f"{value:,.0f}" if whole and abs(value) < 1e9 else f"{value:,.5g}"
 
 
 def change(before: float, after: float) -> str:

@@ -12,6 +12,7 @@ from kvproof.reports.site.kernel_pages import kernel_address
 from kvproof.reports.site.markup import change, link, number, page, sparkline, table, text, verdict
 from kvproof.reports.site.series_pages import Group
 from kvproof.reports.site.steps import steps_table
+from kvproof.reports.verdicts.compare import Change
 from kvproof.reports.verdicts.regressions import Regression, headline
 
 NEWEST = 10
@@ -59,11 +60,14 @@ def _today(line: Timeline, steps: Sequence[Regression]) -> str:
 
 def _target(line: Timeline, groups: Sequence[Group], steps: Sequence[Regression]) -> list[str]:
     parts = [f"<h2>{text(line.target)}: steps</h2>"]
-    if len(steps) > MOST_STEPS:
-        parts.append(
-            f'<p class="note">The newest {MOST_STEPS} of {len(steps):,}; each series has all of its own.</p>'
-        )
-    parts.append(steps_table(steps[:MOST_STEPS]))
+    judged = [step for step in steps if step.change in {Change.SLOWER, Change.FASTER}]
+    others = len(steps) - len(judged)
+    notes = [f"The newest {MOST_STEPS} of {len(judged):,}."] if len(judged) > MOST_STEPS else []
+    if others:
+        notes.append(f"{others:,} more are too small to matter, or of a number of which more is neither.")
+    if notes:
+        parts.append(f'<p class="note">{" ".join(notes)} Each series and commit has all of its own.</p>')
+    parts.append(steps_table(judged[:MOST_STEPS]))
     kernels = sorted({group.main.kernel for group in groups})
     links = "".join(f"<li>{link(kernel_address(line.target, kernel), kernel)}</li>" for kernel in kernels)
     parts.append(f"<h2>{text(line.target)}: kernels</h2><ul>{links}</ul>")

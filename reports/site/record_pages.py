@@ -45,7 +45,10 @@ def correctness_page(records: Sequence[Record], certificates: Mapping[str, str],
             **{name: text(value) for name, value in certificates.items()},
         }
     )
-    parts = [head, "<h2>By property and subject</h2>", _matrix(results)]
+    layouts = [result for result in results if not result.device]
+    kernels = [result for result in results if result.device]
+    parts = [head, "<h2>By property and subject</h2>", _matrix(layouts)]
+    parts += ["<h2>Compiled kernels</h2>", _kernels(kernels)]
     parts += ["<h2>Everything that is not PASS</h2>", _open(results)]
     return page("Correctness", "\n".join(parts), made=made)
 
@@ -60,6 +63,27 @@ def _matrix(results: Sequence[Result]) -> str:
         for name, found in sorted(rows.items())
     ]
     return table("Latest verdict of each property on each subject", ["property", *subjects], cells)
+
+
+def _kernels(results: Sequence[Result]) -> str:
+    """What is proved of each kernel as compiled for each GPU."""
+    properties = list(dict.fromkeys(result.property_name for result in results))
+    rows: dict[tuple[str, str], dict[str, Result]] = {}
+    for result in results:
+        rows.setdefault((result.subject, result.device), {})[result.property_name] = result
+    cells = [
+        [
+            text(kernel),
+            text(device),
+            *(verdict(found[name].verdict.status) if name in found else "" for name in properties),
+            f"{sum(result.cases for result in found.values()):,}",
+        ]
+        for (kernel, device), found in sorted(rows.items())
+    ]
+    heads = ["kernel", "compiled for", *properties, "questions"]
+    return table(
+        "Latest verdict of each property, for all sizes and contents", heads, cells, right=(len(heads) - 1,)
+    )
 
 
 def _open(results: Sequence[Result]) -> str:

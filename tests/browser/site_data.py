@@ -87,6 +87,8 @@ def record() -> tuple[Record, Finding]:
             "v4-flash", "window rows", "prove", Verdict(Status.PASS, assumptions=("proved by z3 5.4.1",)), 0.1, 12
         ),
         Result("v4-pro", "window rows", "prove", Verdict(Status.UNKNOWN, "z3 gave up"), 0.1, 12),
+        Result("row_scatter", "in bounds", "prove", Verdict(Status.PASS), 0.2, 9, device="cuda:90"),
+        Result("row_scatter", "one writer", "prove", Verdict(Status.PASS), 0.2, 8, device="cuda:90"),
         Result("v4-flash", "row_scatter", "fuzz", Verdict(Status.PASS), 1.0, 300, {"padded token": 120}, "ir"),
         Result("v4-flash", "split_attention", "fuzz", bad, 1.0, 17, {}, "ir", findings=(finding,)),
         Result("every kernel", "every kernel", "fuzz", Verdict(Status.NOT_RUN, "no GPU here"), 0.0, device="cuda"),

@@ -115,22 +115,28 @@
       const [names, before, after] = [await part(`${target.value}-names`), await values(known, old.value),
         await values(known, fresh.value)];
       const rows = [];
-      names.forEach((name, i) => {
-        const a = before[i] ?? null, b = after[i] ?? null;
+      names.forEach(([name, noise], i) => {
+        // A value is a number, or [number, what it was measured with] where that changed over the history.
+        const [a, one] = [before[i] ?? null].flat(), [b, other] = [after[i] ?? null].flat();
         if (a === null && b === null) return;
-        if (!all.checked && a === b) return;
-        rows.push({ name, a, b, ratio: a && b !== null ? b / a - 1 : null });
+        const ratio = a && b !== null ? b / a - 1 : null;
+        const unlike = a !== null && b !== null && one !== other;
+        const within = ratio !== null && !unlike && ratio !== 0 && Math.abs(ratio) <= noise;
+        if (!all.checked && (a === b || within)) return;
+        const note = unlike ? "measured with other means, so it says nothing"
+          : within ? `within its noise of ${(100 * noise).toFixed(1)}%` : "";
+        rows.push({ name, a, b, ratio, note, unlike });
       });
-      rows.sort((x, y) => Math.abs(y.ratio ?? 9) - Math.abs(x.ratio ?? 9));
+      rows.sort((x, y) => x.unlike - y.unlike || Math.abs(y.ratio ?? 9) - Math.abs(x.ratio ?? 9));
       const body = document.querySelector("#comparison tbody");
       body.replaceChildren(...rows.slice(0, 2000).map((row) => {
         const line = document.createElement("tr");
         const cells = [row.name, shown(row.a), shown(row.b),
-          row.ratio === null ? "" : (row.ratio > 0 ? "+" : "") + (100 * row.ratio).toFixed(2) + "%"];
+          row.ratio === null ? "" : (row.ratio > 0 ? "+" : "") + (100 * row.ratio).toFixed(2) + "%", row.note];
         cells.forEach((words, i) => {
           const cell = document.createElement("td");
           cell.textContent = words;
-          if (i) cell.className = "n";
+          if (i && i < 4) cell.className = "n";
           line.append(cell);
         });
         return line;
