@@ -1,0 +1,51 @@
+"""No launcher waits for the GPU: torch's own check raises at the first call that would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+import torch
+
+from kvproof.harness.bench.inputs import on_device
+from kvproof.harness.devices.registry import GPUS, find_device
+from kvproof.kernels.registry import all_kernels, resolve
+
+pytestmark = pytest.mark.gpu
+KERNELS = [name for name, kernel in all_kernels().items() if kernel.triton]
+
+
+@pytest.fixture
+def no_waiting() -> Iterator[None]:
+    """torch raises where a call would wait for the GPU, from ``torch.cuda.set_sync_debug_mode`` on."""
+    if not any(find_device(name).probe().available for name in GPUS):
+        pytest.skip("no GPU here")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_launcher_does_not_synchronise(no_waiting: None, name: str) -> None:
+    kernel = all_kernels()[name]
+    cases = resolve(kernel.cases)()
+    arguments = on_device(kernel, cases[next(iter(cases))], "cuda")
+    launcher = kernel.load()
+    launcher(**arguments)  # compiles and loads, which may wait
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    launcher(**arguments)
+    torch.cuda.set_sync_debug_mode("default")
+    torch.cuda.synchronize()
+
+
+def test_waiting_is_seen(no_waiting: None) -> None:
+    value = torch.ones(1, device="cuda")
+    torch.cuda.set_sync_debug_mode("error")
+    with pytest.raises(RuntimeError, match="synchroniz"):
+        value.item()
