@@ -12,6 +12,7 @@ from typing import Any
 from kvproof.harness.targets.host import geometry_facts
 from kvproof.harness.targets.loading import Bound, Library
 from kvproof.harness.targets.profile import Entry, Narrowing, Profile
+from kvproof.harness.targets.profiles.atom_eras import SLICES_BY_ERA, by_name
 from kvproof.harness.targets.profiles.common import buffers, dense, filled, finite, given, only, rows, within
 from kvproof.harness.targets.profiles.tame import (
     block_stop,
@@ -488,6 +489,13 @@ ENTRIES = (
     ),
 )
 
+ENTRIES_BY_ERA = tuple(
+    Entry(contract, f"{KERNELS}.{module}", passes=tuple(names), adapter=by_name(names), era=era)
+    for era, contracts in SLICES_BY_ERA.items()
+    for contract, (module, names) in contracts.items()
+)
+"""Which cells the index writers fill, before the rows of the pool had one numbering."""
+
 _MODULES = (
     *("state_writes", "paged_decode_indices", "paged_prefill_indices", "csa_translate_pack"),
     *("fused_compress", "v4_quant", "paged_decode", "paged_prefill"),
@@ -522,7 +530,7 @@ PROFILE = Profile(
         "WindowParams": f"{ATTENTIONS}.v4_pool_geometry:WindowParams",
         "UnifiedPoolGeometry": f"{ATTENTIONS}.v4_pool_geometry:UnifiedPoolGeometry",
     },
-    entries=ENTRIES,
+    entries=(*ENTRIES, *ENTRIES_BY_ERA),
     missing={
         "row_index": "its row arithmetic is device functions, which the kernels that call them are held to",
         "slot_copy": "its copies take descriptors of two lists of segments",

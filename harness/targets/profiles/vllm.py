@@ -163,7 +163,7 @@ PROFILE = Profile(
                 *("window_write", "window_write_planes", "row_scatter", "row_scatter_planes", "window_gather"),
                 *("window_gather_planes", "decode_indices", "prefill_indices", "csa_translate", "hca_head"),
                 *("fused_compress", "row_index", "compress_plans", "slot_copy", "attention_decode"),
-                *("attention_prefill", "state_update"),
+                *("attention_prefill", "state_update", "decode_slices", "prefill_slices", "csa_slices"),
             ),
             _ROW_SPACE,
         ),

@@ -260,6 +260,7 @@ def test_a_campaign_that_is_killed_leaves_no_worker_behind(hostile, tmp_path: Pa
         campaign.wait(10)
         assert campaign.stdin is not None
         campaign.stdin.close()
+        assert campaign.stdout is not None
         campaign.stdout.close()
         hostile.do("nothing")
     for _ in range(100):
