@@ -20,6 +20,10 @@ ROWS = 2**20
 """Rows are below this; poison is not, but for one cell in 4,096."""
 
 
+MOST_RING = 12
+"""Positions of a ring, at most."""
+
+
 @dataclass(frozen=True)
 class Forward:
     """Tokens of one forward. ``sequences`` has -1 for padding."""
@@ -54,6 +58,8 @@ def _common(draw: st.DrawFn, forward: Forward, block: int) -> dict[str, Any]:
     columns = max(forward.positions) // block + 1
     blocks = draw(st.permutations(range(count * columns)))
     return {
+        "window_rows": max(count * columns * block, (count + 1) * MOST_RING),
+        "rows": ROWS,
         "positions": contiguous("int32", forward.positions),
         "sequences": contiguous("int32", forward.sequences),
         "slots": contiguous("int32", draw(st.permutations(range(count + 1)))[:count]),
@@ -81,7 +87,7 @@ def _decode(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
         heads = [draw(seldom_low(0, 3)) if number and n else 0 for n in window]
         values |= _slices(name, [n + head for n, head in zip(window, heads, strict=True)], 3 * seed + number)
         seeds[f"{name}_indices"] = 3 * seed + number
-    values |= {"win": win, "ring": win + draw(seldom_low(0, 3)), "block_size": block, "rows": ROWS}
+    values |= {"win": win, "ring": win + draw(seldom_low(0, 3)), "block_size": block}
     return Case(values, seeds, _events(forward))
 
 
@@ -118,8 +124,6 @@ def _prefill(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
         "ring": ring,
         "block_size": block,
         "most_groups": max(groups),
-        "window_rows": 64 * ring,
-        "rows": ROWS,
     }
     events = _events(forward) | ({"groups"} if any(groups) else set())
     return Case(values, seeds, events | ({"earlier chunk"} if any(before) else set()))
@@ -142,8 +146,6 @@ def _csa(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
         "entries": contiguous("int32", entries, (len(entries), topk)),
         "win": win,
         "capacity": capacity,
-        "window_rows": 64 * win,
-        "rows": ROWS,
     }
     return Case(values, {"csa_indices": seed}, _events(forward))
 

@@ -22,14 +22,23 @@ HCA = 128
 SOURCE = "ROCm/ATOM, atom/model_ops/v4_kernels: which part of a slice is whose"
 
 
-def _any_row(a: Arguments, *indices: Any) -> Approximate:
-    middle = np.full(np.shape(indices[0]), (a.rows - 1) / 2)
+def _between(low: IndexValue, stop: IndexValue, indices: tuple[Any, ...]) -> Approximate:
+    middle = np.full(np.shape(indices[0]), (low + stop - 1) / 2)
     return Approximate(
         middle,
-        middle,
+        np.full(middle.shape, (stop - 1 - low) / 2),
         decode=lambda cells: cells.astype(np.float64),
         encode=lambda values: values.astype(np.int32),
     )
+
+
+def _window_row(a: Arguments, *indices: Any) -> Approximate:
+    """Windows come first in the pool of these eras."""
+    return _between(0, a.window_rows, indices)
+
+
+def _compressed_row(a: Arguments, *indices: Any) -> Approximate:
+    return _between(a.window_rows, a.rows, indices)
 
 
 def _indptr(name: str) -> Tensor:
@@ -46,7 +55,10 @@ _TOKENS = (
     Tensor("slots", "int32", ("bs",), "state slot of each sequence"),
     Tensor("block_tables", "int32", ("bs", "columns"), "physical block of each block of a sequence"),
 )
-_ROWS = Scalar("rows", "rows of the pool, at most")
+_ROWS = (
+    Scalar("window_rows", "rows of windows, which come first in the pool"),
+    Scalar("rows", "rows of the pool, at most"),
+)
 _COVERED = Clause(
     "table",
     "a sequence's block table reaches as far as its positions",
@@ -75,7 +87,7 @@ def _decode(name: str) -> Access:
         return (getattr(a, f"{name}_indptr")[t + 1] - window_count(a.positions[t], a.win) + i,)
 
     words = f"the last min(pos + 1, win) cells of each live token's {name} slice"
-    return Access(f"{name}_indices", "must", (TOKEN, PLACE), when, cell, words, bound=_any_row)
+    return Access(f"{name}_indices", "must", (TOKEN, PLACE), when, cell, words, bound=_window_row)
 
 
 DECODE_CLASSES = ("swa", "csa", "hca")
@@ -90,7 +102,7 @@ DECODE_SLICES = Contract(
         Scalar("win", "window"),
         Scalar("ring", "positions of a ring"),
         Scalar("block_size", "tokens of a block"),
-        _ROWS,
+        *_ROWS,
     ),
     requires=(_COVERED,),
     tolerates=(),
@@ -133,7 +145,7 @@ def _prefix(name: str, *, tail: bool) -> Access:
         lambda a, t, i: i < before_chunk(a, t),
         cell,
         f"the {'last' if tail else 'first'} cells of each {name} slice, one for each position before the chunk",
-        bound=_any_row,
+        bound=_window_row,
     )
 
 
@@ -153,8 +165,7 @@ PREFILL_SLICES = Contract(
         Scalar("ring", "positions of a ring"),
         Scalar("block_size", "tokens of a block"),
         Scalar("most_groups", "groups of a token, at most"),
-        Scalar("window_rows", "rows of a region of windows, where there is one"),
-        _ROWS,
+        *_ROWS,
     ),
     requires=(_COVERED,),
     tolerates=(),
@@ -179,7 +190,7 @@ PREFILL_SLICES = Contract(
             lambda a, t, k: k < visible_groups(a, t),
             lambda a, t, k: (a.prefix_hca_indptr[t] + before_chunk(a, t) + k,),
             "then one cell for each group that is complete at the token",
-            bound=_any_row,
+            bound=_compressed_row,
         ),
     ),
     ordering=(),
@@ -204,8 +215,7 @@ CSA_SLICES = Contract(
         _indices("csa"),
         Scalar("win", "window"),
         Scalar("capacity", "entries of a block"),
-        Scalar("window_rows", "rows of a region of windows, where there is one"),
-        _ROWS,
+        *_ROWS,
     ),
     requires=(
         Clause("head", "no more selected than there are", lambda a, t: _head(a, t) <= a.topk, over=(TOKEN,)),
@@ -219,7 +229,7 @@ CSA_SLICES = Contract(
             lambda a, t, k: _live(a, t) & within(k, 0, _head(a, t)),
             lambda a, t, k: (a.csa_indptr[t] + k,),
             "the cells of each live token's slice that its window leaves, from its start",
-            bound=_any_row,
+            bound=_compressed_row,
         ),
     ),
     ordering=(),

@@ -63,7 +63,7 @@ def csa(a: Any, put: Any, *, at_tail: bool = False) -> None:
         start, end = a["csa_indptr"][t], a["csa_indptr"][t + 1]
         window = min(int(a["positions"][t]) + 1, a["win"])
         for k in range(end - start - window):
-            put("csa_indices", start + k + (window if at_tail else 0), k)
+            put("csa_indices", start + k + (window if at_tail else 0), a["window_rows"] + k)
 
 
 def prefill(a: Any, put: Any, *, csa_at_head: bool = False, causal: bool = True, shifted: int = 0) -> None:
@@ -81,7 +81,7 @@ def prefill(a: Any, put: Any, *, csa_at_head: bool = False, causal: bool = True,
             put("prefix_csa_indices", base + i, i)
         committed = int(a["committed"][sequence])
         for k in range(min((pos + 1) // 128, committed) if causal else committed):
-            put("prefix_hca_indices", a["prefix_hca_indptr"][t] + before + k, k)
+            put("prefix_hca_indices", a["prefix_hca_indptr"][t] + before + k, a["window_rows"] + k)
 
 
 @pytest.mark.parametrize(
