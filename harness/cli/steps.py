@@ -97,15 +97,14 @@ def perform(
     if status is None:
         return Outcome(step, "UNKNOWN", f"ended after {step.seconds:g} s", seconds, lines[-TAIL:])
     verdict = step.red if status == 1 else VERDICTS.get(status, "UNKNOWN")
-    reason = "" if verdict == "PASS" else _reason(lines) or f"exit status {status}"
+    reason = "" if verdict == "PASS" else _reason(lines, verdict) or f"exit status {status}"
     return Outcome(step, verdict, reason, seconds, lines[-TAIL:])
 
 
-def _reason(lines: Sequence[str]) -> str:
-    """The line that says best why a step is not PASS: the last that begins with a verdict, or just the last."""
-    words = ("FAIL", "UNKNOWN", "UNSUPPORTED", "NOT_RUN", "SLOWER", "AMBIGUOUS", "error")
-    said = [line.strip() for line in lines if line.strip().startswith(words)]
-    return (said[-1] if said else lines[-1] if lines else "")[:200]
+def _reason(lines: Sequence[str], verdict: str) -> str:
+    """The line that says best why a step is not PASS: the last that begins with its verdict, or just the last."""
+    said = [line.strip() for line in lines if line.strip().startswith(verdict)]
+    return (said or [line.strip() for line in lines] or [""])[-1][:200]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

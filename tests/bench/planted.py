@@ -1,7 +1,7 @@
 """One slow commit among eight: whether the tools of today find it, and what they say.
 
-``python tests/bench/planted.py [--gate] [--folder DIR]``: clones this repository, adds seven commits of words and one
-that makes a kernel read more than it must, measures both ends, asks ``kvproof regressions``, runs the bisect
+``python tests/bench/planted.py [--gate] [--folder DIR]``: clones this repository, adds seven commits of words and
+one that makes a kernel read more than it must, measures both ends, asks ``kvproof regressions``, runs the bisect
 command that it prints, and with ``--gate`` ``kvproof gate`` over that commit. Exit status 1 unless it is found.
 """
 
