@@ -14,6 +14,7 @@ from kvproof.harness.prove.kernels.ask import Asker
 from kvproof.harness.prove.kernels.collect import is_gap
 from kvproof.harness.prove.kernels.launch import Launch, Setting
 from kvproof.harness.prove.kernels.limits import Limit, limit_of
+from kvproof.harness.prove.kernels.missing import missing_clause
 from kvproof.harness.prove.kernels.properties import (
     Checked,
     Found,
@@ -43,6 +44,7 @@ class Failure:
         limit: up to which size it does hold.
         witness: arguments within the contract that show it, where there are any.
         seen: what running them showed, or why they were not run.
+        missing: the weakest usual clause that would exclude it; empty if there is none.
     """
 
     found: Found
@@ -51,6 +53,7 @@ class Failure:
     limit: Limit | None = None
     witness: Witness | None = None
     seen: str = ""
+    missing: str = ""
 
     def __str__(self) -> str:
         one = self.found
@@ -64,6 +67,8 @@ class Failure:
             words += f"; seen with {shown}: {self.seen}"
         elif self.seen:
             words += f"; {self.seen}"
+        if self.missing:
+            words += f"; it could not be if {self.missing}"
         return words
 
 
@@ -225,7 +230,8 @@ def _shown(
         return Failure(found, status, questions, limit, None, f"no counterexample was seen: {problem}")
     status = Status.FAIL if seen.shown else Status.UNKNOWN
     words = seen.words if seen.shown else f"{_blame(found, questions)}: {seen.words}"
-    return Failure(found, status, questions, limit, example, words)
+    missing = missing_clause(questions, found, example.values) if first and seen.shown else ""
+    return Failure(found, status, questions, limit, example, words, missing)
 
 
 def _ranges(setting: Setting) -> list[str]:

@@ -57,7 +57,7 @@ class Questions:
         self.scope.tensors = frozenset(ranges)
         for quantity in (*setting.quantities, *launch.loose):
             self.scope.ranges[quantity.term] = quantity.range
-        self.clauses = Clauses(setting.contract, setting.arguments, self._follows)
+        self.clauses = Clauses(setting.contract, setting.arguments, self.follows)
         self.scope.tighten([*self.clauses.always, *setting.premises])
         # A larger grid cannot be launched at all.
         sizes = [le(size, integer(most)) for size, most in zip(launch.grid, LARGEST_GRID, strict=True)]
@@ -72,7 +72,8 @@ class Questions:
         self._ranged: dict[tuple[Term, Interval], list[Term]] = {}
         self._positions = {id(operation): at for at, operation in enumerate(entry.body.walk())}
 
-    def _follows(self, premises: list[Term], goal: Term) -> bool:
+    def follows(self, premises: list[Term], goal: Term) -> bool:
+        """Whether a condition follows from premises alone."""
         return self.asker.ask(Query(tuple(premises), goal)).outcome is Outcome.UNSAT
 
     def position(self, operation: Operation) -> int:

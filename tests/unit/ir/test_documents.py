@@ -17,21 +17,36 @@ ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "ir.md").read_text(encoding="utf-8")
 
 
-def test_the_example_is_run(tmp_path):
-    code = re.search(r"<!-- example: own kernel -->\n```python\n(.*?)```", TEXT, re.DOTALL)
+def _example(tmp_path, dropped=""):
+    code = re.search(r"<!-- example: own kernel -->\n```python\n(.*?)```", TEXT, re.DOTALL)[1]
+    assert dropped in code
     path = tmp_path / "test_own_kernel.py"
-    path.write_text(code[1])
+    path.write_text(code.replace(dropped, ""))
     spec = importlib.util.spec_from_file_location("own_kernel_example", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["own_kernel_example"] = module
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_example_is_run(tmp_path):
+    module = _example(tmp_path)
+    lines = (ROOT / "docs" / "ir.md").read_text(encoding="utf-8").split("def test_scatter():")[1].split("```")[0]
+    assert len(lines.strip().splitlines()) <= 10
     module.test_scatter()
-    # The nearest wrong one: without the clause that keeps destinations apart.
-    clauses = tuple(c for c in module.CONTRACT.requires if c.name != "distinct")
-    weaker = type(module.CONTRACT)("scatter", "", module.CONTRACT.arguments, clauses, (), module.CONTRACT.accesses)
-    module.CONTRACT = weaker
-    with pytest.raises(AssertionError, match="one cell is stored to twice"):
-        module.test_scatter()
+
+
+@pytest.mark.parametrize(
+    ("dropped", "words"),
+    [
+        ('below("dest", "rows"), ', "it could not be if dest\\[i\\] < rows"),
+        (', distinct("dest")', "one cell is stored to twice.*it could not be if dest\\[i\\] != dest\\[j\\]"),
+    ],
+)
+def test_the_example_without_a_clause_names_it(tmp_path, dropped, words):
+    """The nearest wrong ones: without the clause that keeps destinations in range, or apart."""
+    with pytest.raises(AssertionError, match=words):
+        _example(tmp_path, dropped).test_scatter()
 
 
 def test_the_comparison_with_a_device_names_every_kernel():
