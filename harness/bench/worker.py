@@ -1,4 +1,4 @@
-"""A process that times CPU series when asked, so that two versions of the code can take turns.
+"""A process that times series when asked, on the CPU or on a GPU, so that two versions of the code can take turns.
 
 Reads a JSON line ``{"series": NAME, "count": N, "repeats": R}`` and answers ``{"samples": [...], "repeats": R}``
 in microseconds, or ``{"error": TEXT}``. R is 0 in the first question of a comparison, and in all others what the
@@ -15,23 +15,35 @@ from typing import Any, TextIO
 from kvproof.harness.bench.cpu_series import cpu_series
 from kvproof.harness.bench.measure import CallSampler
 
+ON_GPU = " on gpu"
+"""What the names of series on a GPU end in."""
+
 
 def serve(lines: TextIO, answers: TextIO) -> None:
     """Answer every line until there is none."""
     makers = cpu_series()
-    samplers: dict[tuple[str, int], CallSampler] = {}
+    samplers: dict[tuple[str, int], Any] = {}
     for line in lines:
         asked = json.loads(line)
         name, repeats = asked["series"], asked.get("repeats", 0)
         answer: dict[str, Any]
         try:
             if (name, repeats) not in samplers:
-                samplers[name, repeats] = CallSampler(makers[name](), repeats=repeats or None)
+                if name.endswith(ON_GPU):
+                    samplers[name, repeats] = _on_gpu(name, repeats)
+                else:
+                    samplers[name, repeats] = CallSampler(makers[name](), repeats=repeats or None)
             sampler = samplers[name, repeats]
             answer = {"samples": sampler(asked["count"]), "repeats": sampler.repeats}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"[:500]}
         print(json.dumps(answer), file=answers, flush=True)
+
+
+def _on_gpu(name: str, repeats: int) -> Any:
+    from kvproof.harness.bench.gpu_series import gpu_series  # noqa: PLC0415  (needs torch)
+
+    return gpu_series()[name](repeats)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from kvproof.harness.bench.alternate import FEWEST_PAIRS, PAIRS, affordable, take_turns
 from kvproof.harness.bench.cpu_series import cpu_series
 from kvproof.harness.bench.versions import Version, checkout, compose, describe, git, measure
+from kvproof.harness.bench.worker import ON_GPU
 from kvproof.harness.cli.measuring import have_gpu, request_of
 from kvproof.harness.cli.policy import Policy
 from kvproof.harness.cli.steps import Outcome, Step, details, perform, table
@@ -45,6 +46,13 @@ def series_of(touched: Sequence[str], changed: Sequence[str]) -> list[str]:
     return [n for n in cpu_series() if n.split(" ")[0] in touched or (layouts and n.startswith("layout "))]
 
 
+def gpu_series_of(touched: Sequence[str]) -> list[str]:
+    """Series on the GPU that is here that a change can affect."""
+    from kvproof.harness.bench.gpu_series import gpu_series
+
+    return [name for name in gpu_series() if name.split("/")[0] in touched]
+
+
 def run_gate(base: str, head: str, out: str | None, seconds: float, policy: Policy) -> int:
     """Check the change, print the page; exit status 1 if the policy says that it fails."""
     begun, root = time.monotonic(), checkout()
@@ -65,12 +73,16 @@ def run_gate(base: str, head: str, out: str | None, seconds: float, policy: Poli
                 version = Version("builtin", *commit, source=sources[commit[0]])
                 with request_of("offline", touched, check_seconds=0, seconds=limit) as request:
                     runs.append(measure(version, request))
+        gpu, detail = have_gpu()
+        trees = sources[old[0]], sources[new[0]]
         left = seconds - (time.monotonic() - begun)
-        found, notes = _turns(series_of(touched, changed), sources[old[0]], sources[new[0]], left, policy)
+        found, notes = _turns(series_of(touched, changed), *trees, left / 2 if gpu else left, policy)
+        if gpu and touched:
+            more, said = _turns(gpu_series_of(touched), *trees, seconds - (time.monotonic() - begun), policy)
+            found, notes = found | more, notes + said
     slower = [name for name, item in found.items() if item.change is Change.SLOWER]
     states = {outcome.verdict for outcome in outcomes} | ({"SLOWER"} if slower else set())
     failed = sorted(states & set(policy.fail_on))
-    gpu, detail = have_gpu()
     lines = [f"## {old[0][:10]} to {new[0][:10]}: {new[3]}", ""]
     lines += [f"**{', '.join(failed)}**" if failed else "**PASS**: nothing that fails the gate.", ""]
     lines += [f"{len(changed)} files changed; {len(touched)} of {len(all_kernels())} kernels can be affected.", ""]
@@ -102,10 +114,10 @@ def _checks(
 def _turns(
     wanted: Sequence[str], old: Path, new: Path, seconds: float, policy: Policy
 ) -> tuple[dict[str, Comparison], list[str]]:
-    """CPU series of both versions in turn, each held to its own noise; and what was not measured, and why."""
+    """Series of both versions in turn, each held to its own noise; and what was not measured, and why."""
     if not wanted:
-        return {}, ["Times on a CPU: no series can be affected.", ""]
-    begun = time.monotonic()
+        return {}, ["Times: no series can be affected.", ""]
+    begun, on_gpu = time.monotonic(), wanted[0].endswith(ON_GPU)
     chosen, without = affordable(new, wanted, max(seconds, 1.0))
     notes = [f"NOT_RUN: {name}: {why[:160]}" for name, why in without.items()]
     if not chosen:
@@ -122,11 +134,12 @@ def _turns(
     names = list(turns.paired)
     sides = [([b.samples for b in p.old], [b.samples for b in p.new]) for p in turns.paired.values()]
     known = learned_floors(open_history(None).runs(), environment.machine()["host"])
-    limits = Limits(policy.alpha, policy.family, policy.cpu_relevance)
+    relevance = policy.relevance if on_gpu else policy.cpu_relevance
+    limits = Limits(policy.alpha, policy.family, relevance)
     floors = [known.get(name, 0.0) for name in names]
-    found = judge([log_ratios(*side, least=True) for side in sides], limits, floors)
+    found = judge([log_ratios(*side, least=not on_gpu) for side in sides], limits, floors)
     notes.append(
-        f"{done} pairs of processes. A difference counts from {policy.cpu_relevance:.0%} on, or from a series' "
+        f"{done} pairs of processes. A difference counts from {relevance:.0%} on, or from a series' "
         f"own noise: of {sum(name in known for name in names)} of {len(names)} series it is known on this machine "
         "(`kvproof bench --alike`)."
     )
@@ -168,7 +181,7 @@ def _times(found: Mapping[str, Comparison]) -> list[str]:
     """Markdown lines: CPU times of both versions."""
     if not found:
         return []
-    lines = ["| CPU time | verdict | change | interval | counts from | p |", "|---|---|---:|---|---:|---:|"]
+    lines = ["| time | verdict | change | interval | counts from | p |", "|---|---|---:|---|---:|---:|"]
     for name, item in sorted(found.items(), key=lambda pair: -abs(pair[1].ratio)):
         lines.append(
             f"| {name} | {item.change} | {item.ratio:+.1%} | {item.low:+.1%} to {item.high:+.1%} "

@@ -15,9 +15,10 @@ from kvproof.harness.bench.measure import CallSampler, Plan, half_width, interle
 from kvproof.harness.bench.suite import Request
 from kvproof.harness.bench.suite import run as run_suite
 from kvproof.harness.cli.errors import UsageError
-from kvproof.harness.cli.gates import affected, series_of
+from kvproof.harness.cli.gates import affected, gpu_series_of, series_of
 from kvproof.harness.cli.policy import Policy, read_policy
 from kvproof.harness.cli.steps import Step, details, perform, table
+from kvproof.harness.devices.registry import find_device
 from kvproof.reports.errors import DamagedReportError, ReportError
 from kvproof.reports.history.exchange import from_pytest_benchmark, to_pytest_benchmark
 from kvproof.reports.history.run import Run, Times
@@ -186,6 +187,16 @@ def test_series_that_do_not_fit_into_the_time_are_left_out_by_name() -> None:
     chosen, without = affordable(None, series[:2], seconds=0.001)
     assert chosen == []
     assert "of 0 s in all" in without["layout v4-flash"]
+
+
+def test_series_on_a_gpu_are_named_and_refused_where_there_is_none() -> None:
+    names = gpu_series_of(["hca_head"])
+    assert names == ["hca_head/b1-q1-c8192 on gpu", "hca_head/b512-q1-c131072 on gpu"]
+    if find_device("cuda").probe().available or find_device("hip").probe().available:
+        pytest.skip("a GPU is here")
+    _, without = affordable(None, names[:1], seconds=600.0)
+    assert list(without) == names[:1]
+    assert "Error" in without[names[0]]
 
 
 def test_kernels_that_no_time_is_left_for_are_named() -> None:
