@@ -5,14 +5,14 @@ Each call of a maker captures graphs anew in its process, so that a pair of proc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection
 from functools import partial
 
 from kvproof.harness.bench.gpu_samples import PACKED, GraphSampler, flush_buffer
 from kvproof.harness.bench.inputs import on_device
 from kvproof.harness.bench.offline import chosen
 from kvproof.harness.bench.worker import ON_GPU
-from kvproof.kernels.registry import Kernel, all_kernels, resolve
+from kvproof.kernels.registry import all_kernels, resolve
 
 
 class GpuSampler(GraphSampler):
@@ -24,19 +24,24 @@ class GpuSampler(GraphSampler):
         return PACKED if self.mode == "packed" else 1
 
 
-def gpu_series() -> Mapping[str, Callable[[int], GpuSampler]]:
-    """Of each series by name, what makes its sampler of so many repetitions; 0 to find out."""
-    return dict(_series())
+def gpu_series(kernels: Collection[str]) -> list[str]:
+    """Names of the series of some kernels. Of those alone: making the list of cases of some takes seconds."""
+    return [
+        f"{kernel.name}/{case}{ON_GPU}"
+        for kernel in all_kernels().values()
+        if kernel.name in kernels and kernel.triton
+        for case in chosen(list(resolve(kernel.cases)()))
+    ]
 
 
-def _series() -> Iterator[tuple[str, Callable[[int], GpuSampler]]]:
-    for kernel in all_kernels().values():
-        if kernel.triton:
-            for case in chosen(list(resolve(kernel.cases)())):
-                yield f"{kernel.name}/{case}{ON_GPU}", partial(_sampler, kernel, case)
+def gpu_sampler(series: str, repeats: int) -> GpuSampler:
+    """The sampler of a series, of so many repetitions; 0 to find out.
 
-
-def _sampler(kernel: Kernel, case: str, repeats: int) -> GpuSampler:
+    Raises:
+        KeyError: no such kernel or case.
+    """
+    name, _, case = series.removesuffix(ON_GPU).partition("/")
+    kernel = all_kernels()[name]
     launcher, made = kernel.load(), resolve(kernel.cases)()[case]
     inputs = [on_device(kernel, made, "cuda") for _ in range(2)]
     launches = [partial(launcher, **arguments) for arguments in inputs]

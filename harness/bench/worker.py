@@ -41,9 +41,9 @@ def serve(lines: TextIO, answers: TextIO) -> None:
 
 
 def _on_gpu(name: str, repeats: int) -> Any:
-    from kvproof.harness.bench.gpu_series import gpu_series  # noqa: PLC0415  (needs torch)
+    from kvproof.harness.bench.gpu_series import gpu_sampler  # noqa: PLC0415  (needs torch)
 
-    return gpu_series()[name](repeats)
+    return gpu_sampler(name, repeats)
 
 
 def main() -> None:

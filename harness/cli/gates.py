@@ -46,13 +46,6 @@ def series_of(touched: Sequence[str], changed: Sequence[str]) -> list[str]:
     return [n for n in cpu_series() if n.split(" ")[0] in touched or (layouts and n.startswith("layout "))]
 
 
-def gpu_series_of(touched: Sequence[str]) -> list[str]:
-    """Series on the GPU that is here that a change can affect."""
-    from kvproof.harness.bench.gpu_series import gpu_series
-
-    return [name for name in gpu_series() if name.split("/")[0] in touched]
-
-
 def run_gate(base: str, head: str, out: str | None, seconds: float, policy: Policy) -> int:
     """Check the change, print the page; exit status 1 if the policy says that it fails."""
     begun, root = time.monotonic(), checkout()
@@ -78,7 +71,9 @@ def run_gate(base: str, head: str, out: str | None, seconds: float, policy: Poli
         left = seconds - (time.monotonic() - begun)
         found, notes = _turns(series_of(touched, changed), *trees, left / 2 if gpu else left, policy)
         if gpu and touched:
-            more, said = _turns(gpu_series_of(touched), *trees, seconds - (time.monotonic() - begun), policy)
+            from kvproof.harness.bench.gpu_series import gpu_series
+
+            more, said = _turns(gpu_series(touched), *trees, seconds - (time.monotonic() - begun), policy)
             found, notes = found | more, notes + said
     slower = [name for name, item in found.items() if item.change is Change.SLOWER]
     states = {outcome.verdict for outcome in outcomes} | ({"SLOWER"} if slower else set())

@@ -15,7 +15,7 @@ from kvproof.harness.bench.measure import CallSampler, Plan, half_width, interle
 from kvproof.harness.bench.suite import Request
 from kvproof.harness.bench.suite import run as run_suite
 from kvproof.harness.cli.errors import UsageError
-from kvproof.harness.cli.gates import affected, gpu_series_of, series_of
+from kvproof.harness.cli.gates import affected, series_of
 from kvproof.harness.cli.policy import Policy, read_policy
 from kvproof.harness.cli.steps import Step, details, perform, table
 from kvproof.harness.devices.registry import find_device
@@ -190,7 +190,10 @@ def test_series_that_do_not_fit_into_the_time_are_left_out_by_name() -> None:
 
 
 def test_series_on_a_gpu_are_named_and_refused_where_there_is_none() -> None:
-    names = gpu_series_of(["hca_head"])
+    pytest.importorskip("torch")
+    from kvproof.harness.bench.gpu_series import gpu_series
+
+    names = gpu_series(["hca_head"])
     assert names == ["hca_head/b1-q1-c8192 on gpu", "hca_head/b512-q1-c131072 on gpu"]
     if find_device("cuda").probe().available or find_device("hip").probe().available:
         pytest.skip("a GPU is here")
