@@ -11,6 +11,16 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kvproof.harness.run.exploration import Shrinking, explore
+from kvproof.harness.run.host_state import (
+    checkpoint_cases,
+    checkpoint_wrong,
+    page_codec_cases,
+    page_codec_wrong,
+    state_arena_cases,
+    state_arena_wrong,
+    state_pool_cases,
+    state_pool_wrong,
+)
 from kvproof.harness.run.replay import register_replayer
 from kvproof.harness.run.targets import reopened
 from kvproof.harness.targets.device import IsolatedDevice
@@ -240,6 +250,27 @@ HOST_CONTRACTS: Mapping[str, HostContract] = {
             "copy plan", "each byte goes to its place, once, and nothing else moves", _copy_cases(), _copy_wrong
         ),
         HostContract("block pool", "no block has two owners, and none is lost", _pool_cases(), _pool_wrong),
+        HostContract(
+            "state pool", "no group has two owners, and none is lost", state_pool_cases(), state_pool_wrong
+        ),
+        HostContract(
+            "state arena",
+            "each field of each layer and slot lies where models/ says",
+            state_arena_cases(),
+            state_arena_wrong,
+        ),
+        HostContract(
+            "checkpoint codec",
+            "a checkpoint comes back as it was, and one that is damaged or another's does not",
+            checkpoint_cases(),
+            checkpoint_wrong,
+        ),
+        HostContract(
+            "page codec",
+            "pages and slots are where their regions have them, and plans have their sizes",
+            page_codec_cases(),
+            page_codec_wrong,
+        ),
     )
 }
 """By name."""

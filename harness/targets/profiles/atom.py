@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kvproof.harness.targets.host import geometry_facts
 from kvproof.harness.targets.loading import Bound, Library
 from kvproof.harness.targets.profile import Entry, Narrowing, Profile
 from kvproof.harness.targets.profiles.atom_eras import SLICES_BY_ERA, by_name
+from kvproof.harness.targets.profiles.atom_host import HOST
 from kvproof.harness.targets.profiles.common import buffers, dense, filled, finite, given, only, rows, within
 from kvproof.harness.targets.profiles.tame import (
     block_stop,
@@ -183,45 +183,6 @@ def _hca_head(call: Bound, a: dict[str, Any], _library: Library) -> None:
         )
         cells[indptr[t] : indptr[t] + groups] = found
     a["hca_indices"].copy_(torch.from_numpy(cells))
-
-
-# ---- host modules -----------------------------------------------------------------------
-
-
-def _host_geometry(library: Library, given: Mapping[str, Any]) -> dict[str, Any]:
-    made = library.resolve(library.profile.types["UnifiedPoolGeometry"])
-    return geometry_facts(made(**given["geometry"]), given["samples"])
-
-
-def _host_copy(library: Library, given: Mapping[str, Any]) -> list[list[int]]:
-    plan = library.resolve(f"{ATTENTIONS}.paged_state_copy:plan_segmented_copy")(
-        given["source"], given["target"], given["bytes"]
-    )
-    names = ("src_seg", "src_off", "dst_seg", "dst_off", "length")
-    return [[int(getattr(plan, name)[n]) for name in names] for n in range(len(plan.length))]
-
-
-def _host_blocks(library: Library, given: Mapping[str, Any]) -> list[Any]:
-    """Pop and free, with blocks indexed under hashes in between, as the engine's manager does."""
-    pool = library.resolve("atom.model_engine.block_pool:BlockPool")(given["blocks"])
-    held: list[int] = []
-    answers: list[Any] = []
-    for step in given["steps"]:
-        done = None
-        if step[0] == "pop" and pool.has_free(1):
-            done = pool.pop()
-            pool.allocate(done)
-            held.append(done)
-        elif step[0] == "free" and held:
-            block = held[step[1] % len(held)]
-            held.remove(block)
-            pool.free(block)
-        elif step[0] == "publish" and held:
-            pool.publish(held[step[1] % len(held)], step[2], [step[2]])
-        elif step[0] == "lookup":
-            pool.lookup(step[1])
-        answers.append([done, pool.num_free, pool.num_used])
-    return answers
 
 
 _PLANES = rows(
@@ -513,6 +474,7 @@ PROFILE = Profile(
         "atom.model_engine",
         "atom.utils",
         "atom.kv_transfer",
+        "atom.kv_transfer.disaggregation",
         "atom.kv_transfer.offload",
         "atom.kv_transfer.offload.hybrid",
         "atom.kv_transfer.offload.hybrid.dsv4",
@@ -538,7 +500,7 @@ PROFILE = Profile(
         "page_append": "no pages of records: its blocks are rows of the unified planes",
         "page_gather": "likewise",
     },
-    host={"geometry": _host_geometry, "copy plan": _host_copy, "block pool": _host_blocks},
+    host=HOST,
     kernels=(
         *(f"{KERNELS}.{module}" for module in _MODULES),
         f"{ATTENTIONS}.paged_state_copy",

@@ -89,9 +89,12 @@ class Worker:
     _arenas: list[Arena] = field(default_factory=list[Arena])
     _log: Any = None
     _sequence: int = 0
-    _runs: int = 0
     _unanswered: list[int] = field(default_factory=list[int])
-    _fates: dict[int, list[WorkerDied]] = field(default_factory=dict[int, list[WorkerDied]])
+    _first: int | None = None
+    _replies: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
+    _fates: dict[int, WorkerDied] = field(default_factory=dict[int, WorkerDied])
+    _busy: set[int] = field(default_factory=set[int])
+    _broken: bool = False
     _answered: float = 0.0
     _base: int = 0
     _described: dict[str, Any] | None = None
@@ -139,44 +142,39 @@ class Worker:
     ) -> Callable[[], Launched]:
         """Send the request of :meth:`run`; what it returns waits for the answer, and raises as that does.
 
-        One more request may be sent before the answer is taken, so that the worker need not wait for it. Answers
-        are taken in order, and before anything else is asked. A worker does one request after the other: what it
-        dies of is the first that has no answer.
+        One more request may be sent before the answer is taken, so that the worker need not wait for it. A worker
+        does one request after the other: what it dies of is the first that has no answer.
 
         Raises:
-            NotReached: (by what is returned) the worker died of the request before this one.
+            NotReached: (by what is returned) the worker died of a request before this one.
         """
         self.describe()
+        if len(self._busy) == len(self._arenas):
+            self.close()  # answers that nobody took
+            self.describe()
         shipment = Shipment()
         described = [{"contract": contract, "values": shipment.add(values)} for contract, values in launches]
-        self._runs += 1
-        place = self._runs % len(self._arenas)
+        place = min(set(range(len(self._arenas))) - self._busy)
         arena, process = self._arenas[place], self._process
         placed = shipment.send(arena)
-        sent = time.monotonic()
+        self._busy.add(place)
         message = {"request": "run", "launches": described, "storages": placed, "arena": place}
-        failed, reached = list[WorkerDied](), True
+        sent = time.monotonic()
+        failed: list[WorkerDied] = []
         try:
             self._send(message, sent + seconds, seconds)
         except NotReached:
-            reached = False
+            pass
         except WorkerDied as died:
-            reached = not self._unanswered
-            (failed if reached else self._fates.setdefault(self._unanswered[0], [])).append(died)
+            failed.append(died)
         sequence = self._sequence
-        self._unanswered.append(sequence)
 
         def wait() -> Launched:
-            if sequence in self._unanswered:
-                self._unanswered.remove(sequence)
-            for died in (*failed, *self._fates.pop(sequence, ())):
-                raise died
-            if not reached and self._process is process:
-                self._dead()
-            if not reached or self._process is not process:
-                raise NotReached
-            # Its time begins when the one before it is done.
-            reply = self._receive(sequence, max(sent, self._answered) + seconds, seconds)
+            if failed:
+                raise failed[0]
+            reply = self._receive(sequence, sent, seconds)
+            if self._process is process:
+                self._busy.discard(place)
             return Launched(reply, described, placed, arena)
 
         return wait
@@ -184,11 +182,17 @@ class Worker:
     # ---- the exchange -----------------------------------------------------------
 
     def _exchange(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        stop = time.monotonic() + seconds
-        self._send(message, stop, seconds)
-        return self._receive(self._sequence, stop, seconds)
+        sent = time.monotonic()
+        self._send(message, sent + seconds, seconds)
+        return self._receive(self._sequence, sent, seconds)
 
     def _send(self, message: Mapping[str, Any], stop: float, seconds: float) -> None:
+        """Send a message.
+
+        Raises:
+            NotReached: the worker is gone, or goes now, for what an earlier request did.
+            WorkerDied: it is gone, and there is none.
+        """
         connection = self._connection
         assert connection is not None
         self._sequence += 1
@@ -200,27 +204,61 @@ class Worker:
                     data = data[connection.send(data) :]
         except (BrokenPipeError, ConnectionResetError) as error:
             if self._unanswered:
-                raise NotReached from error  # its last answers may still be there
-            raise self._dead() from error
+                self._broken = True  # its last answers may still be there
+                raise NotReached from error
+            raise self._blamed(self._dead(), self._sequence) from error
+        except WorkerDied as died:
+            raise self._blamed(died, self._sequence) from died
+        self._unanswered.append(self._sequence)
 
-    def _receive(self, sequence: int, stop: float, seconds: float) -> dict[str, Any]:
+    def _receive(self, sequence: int, sent: float, seconds: float) -> dict[str, Any]:
+        """The answer to a request, whatever comes before it.
+
+        Args:
+            sequence: of the request.
+            sent: when it was sent. Its time begins when the one before it is done.
+            seconds: for it.
+
+        Raises:
+            NotReached: its worker died of another.
+            WorkerDied: its worker died of it.
+        """
+        while sequence not in self._replies:
+            if sequence in self._fates:
+                raise self._fates.pop(sequence)
+            if sequence not in self._unanswered:
+                if self._broken and not self._unanswered:
+                    self._dead()
+                raise NotReached
+            self._next_reply(max(sent, self._answered) + seconds, seconds, sequence)
+        return self._replies.pop(sequence)
+
+    def _next_reply(self, stop: float, seconds: float, sequence: int) -> None:
+        """Take the next answer in, whosesoever it is."""
         try:
-            number, reply = -1, dict[str, Any]()
-            while number < sequence:
-                # An answer that its asker never took, since that broke off in between, comes first.
-                number, reply = read_frame(lambda count: self._read(count, stop, seconds), REPLY)
-            if number != sequence:
-                raise CorruptReply(f"an answer of number {number}; expected {sequence}")
+            number, reply = read_frame(lambda count: self._read(count, stop, seconds), REPLY)
+            if number != self._unanswered[0]:
+                raise CorruptReply(f"an answer of number {number}; expected {self._unanswered[0]}")
         except CorruptReply as error:
             self._end()
-            raise self._note("corrupt reply", str(error)) from error
+            raise self._blamed(self._note("corrupt reply", str(error)), sequence) from error
         except (Closed, BrokenPipeError, ConnectionResetError) as error:
-            raise self._dead() from error
+            raise self._blamed(self._dead(), sequence) from error
+        except WorkerDied as died:
+            raise self._blamed(died, sequence) from died
+        self._unanswered.pop(0)
         self._answered = time.monotonic()
+        self._replies[number] = reply
         if reply.get("last"):
             # It said what there is to say; its process is not to be used again.
             self.close()
-        return reply
+
+    def _blamed(self, died: WorkerDied, sequence: int) -> Exception:
+        """What a death is to the request ``sequence``: its own, or that of the first one that had no answer."""
+        if self._first in (None, sequence):
+            return died
+        self._fates[self._first] = died
+        return NotReached()
 
     def _read(self, count: int, stop: float, seconds: float) -> bytes:
         connection = self._connection
@@ -278,7 +316,6 @@ class Worker:
         theirs.close()
         ours.setblocking(False)
         self._connection, self._arenas, self._base = ours, arenas, 0
-        self._unanswered.clear()
         self.starts += 1
         message = {
             "request": "open",
@@ -342,6 +379,10 @@ class Worker:
     def close(self) -> None:
         """End the process, if there is one. The next request starts another."""
         process, self._process = self._process, None
+        self._first = self._unanswered[0] if self._unanswered else None
+        self._unanswered.clear()
+        self._busy.clear()
+        self._broken = False
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from kvproof.harness.check.differential import CaseCheck, CaseFailed, check_case
+from kvproof.harness.run.ahead import Ahead, Drawn
 from kvproof.harness.targets.device import IsolatedDevice, WorkerError
 from kvproof.harness.targets.workers.parent import Limits, Worker, WorkerDied
 from kvproof.harness.targets.workers.protocol import (
@@ -123,6 +124,34 @@ def test_of_two_launches_on_their_way_the_one_that_kills_is_named(
             assert isinstance(failed.value.__cause__, WorkerError)
     assert len(device.worker.deaths) == deaths + 1
     check_case(KERNEL, device, case(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["kill", "loop", "allocate", "corrupt", "exit"])
+@pytest.mark.parametrize("bad", [{0}, {1}, {0, 1}, {0, 2}, {2}, {0, 1, 2, 3}])
+def test_a_row_of_launches_two_at_once_with_deaths_among_them(
+    device: IsolatedDevice, hostile, mode: str, bad: set[int]
+) -> None:
+    """As a campaign sends them: the third begins when the first has come back, which may have cost the worker."""
+    hostile.do("nothing")
+    check_case(KERNEL, device, case(1))
+    hostile.do(mode)
+    deaths = len(device.worker.deaths)
+    ahead = Ahead(tuple)
+    came = [ahead.next(Drawn(CaseCheck(KERNEL, device, case(2 if n in bad else 1)), 0, n)) for n in range(5)]
+    rest = [ahead.last(), ahead.last()]
+    numbers = []
+    for drawn in (one for one in (*came, *rest) if one is not None):
+        numbers.append(drawn.number)
+        if drawn.number in bad:
+            with pytest.raises(CaseFailed) as failed:
+                drawn.check.judge()
+            assert isinstance(failed.value.__cause__, WorkerError)
+        else:
+            drawn.check.judge()
+    assert numbers == [0, 1, 2, 3, 4]
+    # A process that is out of memory says so itself.
+    assert mode == "allocate" or len(device.worker.deaths) == deaths + len(bad)
 
 
 @pytest.mark.slow
