@@ -45,7 +45,7 @@ def tiles(heads: int, *, packed: bool, hip: bool) -> Plan:
         return Plan(16, 32, 4, 2)
     if heads <= FEW_HEADS:
         return Plan(16, 64, 8, 5) if packed else Plan(16, 64, 4, 3)
-    return Plan(64, 64, 8, 2)
+    return Plan(64, 64, 8, 3 if packed else 2)
 
 
 @functools.cache

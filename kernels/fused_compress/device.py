@@ -88,9 +88,10 @@ def pooled_columns(
         ape = tl.load(term, mask=new[:, None], other=0.0)
         if ONE_TYPE:
             # One load takes a row from where it is.
-            values = tl.load(tl.where(new[:, None], kv_row, kept_row) + half + d, mask=seen[:, None], other=0.0)
+            read = (new | old)[:, None]
+            values = tl.load(tl.where(new[:, None], kv_row, kept_row) + half + d, mask=read, other=0.0)
             found = tl.where(new[:, None], score_row, kept_score_row) + half + d
-            scores = tl.load(found, mask=seen[:, None], other=float("-inf"))
+            scores = tl.load(found, mask=read, other=float("-inf"))
             scores = tl.where(new[:, None], scores + ape.to(tl.float32), scores)
         else:
             kv = tl.load(kv_row + half + d, mask=new[:, None], other=0.0)

@@ -166,16 +166,14 @@ def fused_compress_attn(
         "NATIVE": not fnuz and has_native_e4m3(kv),
     }
     if split:
-        # The interpreter runs programs one after the other.
-        columns = WIDTH if kv.device.type == "cpu" else POOL_COLUMNS
         pool_phase = {
             "TILE_K": POOL_TILE,
-            "COLUMNS": columns,
+            "COLUMNS": POOL_COLUMNS,
             "STAGES": POOL_STAGES,
             "POOL": True,
             "FINISH": False,
         }
-        grid = (entries, WIDTH // columns)
+        grid = (entries, WIDTH // POOL_COLUMNS)
         launch(fused_compress_kernel, grid, *arguments, **constants, **pool_phase, num_warps=POOL_WARPS)
     last_phase = {"TILE_K": k, "COLUMNS": WIDTH, "STAGES": 1, "POOL": not split, "FINISH": True}
     launch(fused_compress_kernel, (entries, 1), *arguments, **constants, **last_phase, num_warps=4)

@@ -146,6 +146,12 @@ FAULTS: dict[str, Fault] = {
         "token 0 over 65 entries",
         {**ONE_TOKEN, "kv_indptr": [0, 65]},
     ),
+    "sums of many heads keep their scale": Fault(
+        "attention_decode",
+        {"attention_many": [("tl.dot(weights, k1, c1 * keep[:, None])", "tl.dot(weights, k1, c1)")]},
+        "token 0 over",
+        {"q": (1, 17, 512)},
+    ),
     "scratch of two tokens meets": Fault(
         "attention_decode",
         {"attention_core": [("first // BLOCK_N + token", "first // BLOCK_N")]},
@@ -228,6 +234,13 @@ FAULTS: dict[str, Fault] = {
         },
         "entry 0 of sequence 0",
         {"kv": (1, 1024)},
+    ),
+    "columns pooled by one program": Fault(
+        "fused_compress",
+        {"fused_compress.device": [("first_column = tl.program_id(1) * COLUMNS", "first_column = 0")]},
+        "pooled_ptr: storage element 0 is written by programs (0, 0, 0) and (0, 1, 0)",
+        {"kv": (1, 512)},
+        kind="collision",
     ),
     "angle of the last position": Fault(
         "fused_compress",
