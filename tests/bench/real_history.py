@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import secrets
 import shutil
 import sys
@@ -34,7 +35,7 @@ from kvproof.kernels.registry import all_kernels
 from kvproof.reports import environment
 from kvproof.reports.errors import ReportError
 from kvproof.reports.history.run import Missing, Run, run_text
-from kvproof.reports.history.series import Timeline, timelines
+from kvproof.reports.history.series import TIME, Timeline, timelines
 from kvproof.reports.history.store import open_history
 from kvproof.reports.store import write_atomically
 from kvproof.reports.verdicts.compare import Change
@@ -56,6 +57,8 @@ without the half hour in which all cases of a kernel were made at once, which to
 PAGE = Path("docs/performance.md")
 BEGIN, END = "<!-- history: begin -->", "<!-- history: end -->"
 MOST_STEPS = 16
+SHARE = 0.03
+"""Of a time between the first and the newest commit, what is shown."""
 PLAN = "plan.json"
 PRODUCTION = ("atom/model_ops/v4_kernels", "atom/model_ops/attentions", "atom/model_engine", "atom/utils")
 """What is unpacked of a production version: the modules that its profile loads, and their neighbours."""
@@ -227,7 +230,7 @@ def table(history: str) -> list[str]:
     lines: list[str] = []
     for line in timelines(runs):
         own = [run for run in runs if run.target == line.target]
-        lines += [*_versions(line, own), "", *_steps(regressions(line)), ""]
+        lines += [*_versions(line, own), "", *_steps(regressions(line)), "", *_moved(line), ""]
     return lines[:-1]
 
 
@@ -279,6 +282,33 @@ def _steps(steps: Sequence[Regression]) -> list[str]:
         f"| `{s.good.short}..{s.bad.short}` |"
         for s in list(shown.values())[:MOST_STEPS]
     ]
+    return lines
+
+
+def _moved(line: Timeline) -> list[str]:
+    """Times on a GPU that differ most between the first and the newest commit that they were measured of."""
+    found = [
+        (series, first, last)
+        for series in line.series
+        if series.metric == TIME and len(series.points) > 1
+        for first, last in [(series.points[0], series.points[-1])]
+        if first.segment == last.segment and "host" not in first.segment.split("; ")
+    ]
+    found.sort(key=lambda item: -abs(math.log(item[2].value / item[1].value)))
+    moved = [item for item in found if abs(item[2].value / item[1].value - 1) >= SHARE]
+    many = f"{len(moved)} of {len(found)} times on a GPU differ by {SHARE:.0%} or more"
+    if not moved:
+        return [f"{many} between the first and the newest commit that they were measured of."]
+    lines = [f"{many} between the first and the newest commit that they were measured of:", ""]
+    lines += ["| series | on | first, us | newest, us | change | share of peak | between |"]
+    lines += ["|---|---|---:|---:|---:|---:|---|"]
+    for series, first, last in moved[:MOST_STEPS]:
+        between = "..".join(line.commits[point.place].short for point in (first, last))
+        share = f"{last.bound / last.value:.0%}" if last.bound else "not measured"
+        lines.append(
+            f"| {series.name} | {series.on} | {first.value:,.4g} | {last.value:,.4g} "
+            f"| {last.value / first.value - 1:+.1%} | {share} | `{between}` |"
+        )
     return lines
 
 
