@@ -34,8 +34,8 @@ def sparse_attn_v4_paged_decode(
         out: [T, H, 512] bf16, written.
         unified_kv_rope: [rows, 64] bf16, the RoPE plane of packed rows.
         variant: e4m3 variant of packed rows, "ocp" or "fnuz".
-        splits: programs that share a slice, at most 32; 0 chooses by shape and device. No bit depends on it, nor
-            on what other tokens the batch has.
+        splits: programs that share a slice, at most 32; 0 chooses by shape and device. More than 16 heads are not
+            split. No bit depends on it, nor on what other tokens the batch has.
         plan: how a program is cut up, for tuning.
 
     Does not synchronise, and can be captured: what it launches depends on shapes only.

@@ -35,7 +35,8 @@ def sparse_attn_v4_paged_prefill(
         attn_sink: [H] fp32 logits; -inf for none.
         scale: softmax scale.
         out: [T, H, 512] bf16, written; 0 for a token whose slices are both empty.
-        splits: programs that share a token's slices, at most 32; 0 chooses. No bit depends on it.
+        splits: programs that share a token's slices, at most 32; 0 chooses. More than 16 heads are not split. No
+            bit depends on it.
         plan: how a program is cut up, for tuning.
 
     Does not synchronise, and can be captured: what it launches depends on shapes only.
