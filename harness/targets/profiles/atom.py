@@ -13,12 +13,23 @@ from kvproof.harness.targets.loading import Bound, Library
 from kvproof.harness.targets.profile import Entry, Narrowing, Profile
 from kvproof.harness.targets.profiles.atom_eras import SLICES_BY_ERA, by_name
 from kvproof.harness.targets.profiles.atom_host import HOST
-from kvproof.harness.targets.profiles.common import buffers, dense, filled, finite, given, only, rows, within
+from kvproof.harness.targets.profiles.common import (
+    buffers,
+    dense,
+    filled,
+    finite,
+    finite_rows,
+    given,
+    only,
+    rows,
+    within,
+)
 from kvproof.harness.targets.profiles.tame import (
     block_stop,
     blocks_of_the_plane,
     only_complete_entries,
     only_served,
+    packed_by_a_packer,
     padded,
     selected_entries,
     slot_range,
@@ -234,6 +245,17 @@ _POSITIONS_OF_32_BITS = Narrowing(
 )
 
 
+_ANCHORS = within("anchor_pos", lambda _a: 2**31, low=-(2**31))
+_LIVE_POSITIONS = Narrowing(
+    "live tokens at negative positions",
+    lambda a: bool(((a["positions"].array[: len(_ids(a))] >= 0) | (_ids(a) < 0)).all()),
+)
+
+
+def _ids(a: Mapping[str, Any]) -> Any:
+    return a["batch_id_per_token"].array[: a["T"] if "T" in a else a["topk_local"].shape[0]]
+
+
 def _holding(*pairs: tuple[str, str]) -> Narrowing:
     """Buffers of indices hold the slices that are laid out in them."""
 
@@ -298,7 +320,7 @@ ENTRIES = (
         f"{KERNELS}.state_writes:dspark_paged_window_gather",
         drop=("out",),
         fit=rows({"pool": (None, None)}),
-        callers=(within("state_slot_per_seq", _slots),),
+        callers=(within("state_slot_per_seq", _slots), _ANCHORS),
         adapter=_gather,
         narrowings=(filled("state_slot_per_seq", "draft_window"),),
     ),
@@ -307,7 +329,8 @@ ENTRIES = (
         f"{KERNELS}.state_writes:dspark_paged_window_gather_2buff",
         passes=("pool_nope", "pool_rope", "state_slot_per_seq", "anchor_pos", "draft_window", "window"),
         fit=rows({"pool": (None, None), "pool_rope": (None, None)}),
-        callers=(within("state_slot_per_seq", _slots),),
+        tame=packed_by_a_packer("pool"),
+        callers=(within("state_slot_per_seq", _slots), _ANCHORS),
         adapter=_gather_planes,
         narrowings=(only("variant", "ocp"), filled("state_slot_per_seq", "draft_window")),
     ),
@@ -369,7 +392,7 @@ ENTRIES = (
         callers=(
             within("block_tables", block_stop),
             within("batch_id_per_token", lambda a: a["block_tables"].shape[0], low=-1),
-            _holding(("kv_indptr_csa", "kv_indices_csa")),
+            *(_holding(("kv_indptr_csa", "kv_indices_csa")), _LIVE_POSITIONS),
             Narrowing("entries that the selection has not found complete", only_complete_entries),
         ),
         narrowings=(dense("block_tables"),),
@@ -384,7 +407,7 @@ ENTRIES = (
         callers=(
             within("block_tables", block_stop),
             within("batch_id_per_token", lambda a: a["block_tables"].shape[0], low=-1),
-            _holding(("hca_indptr", "hca_indices")),
+            *(_holding(("hca_indptr", "hca_indices")), _LIVE_POSITIONS),
             _TABLE_COVERS,
         ),
         era="unified row space",
@@ -431,7 +454,11 @@ ENTRIES = (
         f"{KERNELS}.paged_decode:_sparse_attn_v4_paged_decode_triton",
         passes=("q", "unified_kv", "kv_indices", "kv_indptr", "attn_sink", "softmax_scale"),
         adapter=_attention_decode,
-        callers=(within("kv_indices", lambda a: a["unified_kv"].shape[0]),),
+        callers=(
+            within("kv_indices", lambda a: a["unified_kv"].shape[0]),
+            finite_rows("unified_kv", "kv_indices"),
+            finite("q"),
+        ),
         narrowings=(only("unified_kv", "bf16"), filled("q")),
     ),
     Entry(
@@ -445,6 +472,9 @@ ENTRIES = (
         callers=(
             within("kv_indices", lambda a: a["unified_kv"].shape[0]),
             within("extend_indices", lambda a: a["kv"].shape[0]),
+            finite_rows("unified_kv", "kv_indices"),
+            finite_rows("kv", "extend_indices"),
+            finite("q"),
         ),
         narrowings=(only("unified_kv", "bf16"),),
     ),

@@ -116,6 +116,18 @@ def finite(name: str) -> Narrowing:
     )
 
 
+def finite_rows(name: str, indices: str) -> Narrowing:
+    """Rows of bf16 values that are read: without NaN and infinity."""
+
+    def takes(values: Mapping[str, Any]) -> bool:
+        if values[name].dtype != "bf16":
+            return True
+        bits = values[name].array[values[indices].array]
+        return bool(((bits & 0x7F80) != 0x7F80).all())
+
+    return Narrowing(f"rows of {name} that are read, with NaN or infinity", takes)
+
+
 def only(name: str, *allowed: Any) -> Narrowing:
     """A scalar, or a tensor's element type, of which the function takes some values."""
 

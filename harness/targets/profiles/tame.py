@@ -17,6 +17,7 @@ import numpy.typing as npt
 from kvproof.kernels.index_spec import whole_blocks
 from kvproof.kernels.prefill_indices.contract import BUFFERS
 from kvproof.models.contract import TensorValue, contiguous
+from kvproof.models.packed_row import NOPE
 from kvproof.models.row_space import CSA_RATIO, HCA_RATIO
 from kvproof.properties.strategies.cases import Case, poison
 from kvproof.properties.strategies.kernels.prefill_indices import RATIO_OF, Chunks, needed
@@ -108,6 +109,21 @@ def only_served(buffers: Mapping[int, tuple[str, ...]]) -> Repair:
             if ratio not in given["geometry"].ratios:
                 given |= dict.fromkeys(names)
         return replace(case, values=given, events=case.events - {"absent class"})
+
+    return fit
+
+
+def packed_by_a_packer(name: str) -> Repair:
+    """Packed rows hold no scale byte of 255, which no packer writes."""
+
+    def fit(case: Case) -> Case:
+        value: TensorValue = case.values[name]
+        if value.dtype != "uint8" or value.shape[1] < NOPE + 14:
+            return case
+        changed = TensorValue(value.dtype, value.storage.copy(), value.shape, value.strides, value.offset)
+        changed.array[:, NOPE : NOPE + 14] = np.minimum(changed.array[:, NOPE : NOPE + 14], 254)
+        seeds = {tensor: seed for tensor, seed in case.poison.items() if tensor != name}
+        return replace(case, values={**case.values, name: changed}, poison=seeds)
 
     return fit
 
