@@ -9,6 +9,7 @@ from kvproof.reports.history.series import TIME, Series, Timeline
 from kvproof.reports.site.charts import chart, points_table, unit
 from kvproof.reports.site.markup import change, facts, link, number, page, slug, table, text
 from kvproof.reports.site.steps import steps_table
+from kvproof.reports.verdicts.changes import SHORTEST
 from kvproof.reports.verdicts.compare import Change
 from kvproof.reports.verdicts.regressions import regressions
 
@@ -66,6 +67,8 @@ def series_page(group: Group, made: str) -> str:
     parts = [head]
     found = regressions(Timeline(timeline.target, timeline.commits, group.series))
     parts += ["<h2>Steps</h2>", steps_table(found, depth=1)]
+    if not group.main.exact and len(group.main.points) < 2 * SHORTEST:
+        parts.append(f'<p class="note">Steps of times need {SHORTEST} runs on each side.</p>')
     commands = [item.bisect for item in found if item.change is Change.SLOWER]
     if commands:
         parts.append(f"<p>To find the commit:</p><pre>{text(chr(10).join(commands))}</pre>")
