@@ -19,8 +19,9 @@ from kvproof.kernels.row_index.kernel import compress_row
 from kvproof.models.index import INT32_MAX
 from kvproof.models.row_space import CSA_RATIO
 
-LARGE_BATCH = 512
-"""From so many tokens on, one program takes up to 512 entries of a token; below, 128, so that more run at once."""
+MEDIUM_BATCH, LARGE_BATCH = 256, 512
+"""From so many tokens on, one program takes up to 512 entries of a token, by four warps and by two; below, 128, so
+that more run at once."""
 
 
 # topk_stride is not specialised on purpose: entries are read and written one element a lane, since the cells
@@ -144,7 +145,7 @@ def csa_translate_pack(
     sequences, columns = block_tables.shape
     if sequences == 0 or topk == 0:
         return
-    block = min(triton.next_power_of_2(topk), 512 if tokens >= LARGE_BATCH else 128)
+    block = min(triton.next_power_of_2(topk), 512 if tokens >= MEDIUM_BATCH else 128)
     launch(
         csa_translate_kernel,
         (tokens, triton.cdiv(topk, block)),
@@ -167,5 +168,5 @@ def csa_translate_pack(
         RATIO=CSA_RATIO,
         SKIP_GIVEN=skip is not None,
         BLOCK_K=block,
-        num_warps=max(block // 256, 1),
+        num_warps=max(block // (256 if tokens >= LARGE_BATCH else 128), 1),
     )
