@@ -47,13 +47,18 @@ def settings_of(kernel: Kernel, subject: ModelConfig | None, most: int = 2) -> l
             continue
         key = tuple((id(launch.kernel), launch.signature.key) for launch in setting.launches)
         known = found.get(key)
-        if known is None or len(setting.quantities) > len(known.quantities):
+        if known is None or _freedom(setting) > _freedom(known):
             found[key] = setting
     if not found:
         raise UnknownLaunch(reasons[0] if reasons else f"{kernel.name}: no case has contents")
-    chosen = sorted(found.values(), key=lambda s: -len(s.quantities))[:most]
+    chosen = sorted(found.values(), key=_freedom, reverse=True)[:most]
     words = f"of {probing.met} specialisations that drawn cases met, {len(chosen)} are checked"
     return [replace(setting, assumptions=(*setting.assumptions, words)) for setting in chosen]
+
+
+def _freedom(setting: Setting) -> tuple[bool, int]:
+    """A setting that is understood comes before one that is not, then the one in which more varies."""
+    return not any(launch.loose for launch in setting.launches), len(setting.quantities)
 
 
 class _Probing:
@@ -62,7 +67,7 @@ class _Probing:
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._fixed: str | None = None
-        self._tries = TRIES
+        self._tries: Counter[bool] = Counter()
         self._probed: Counter[Any] = Counter()
 
     @property
@@ -84,8 +89,6 @@ class _Probing:
         Raises:
             UnknownLaunch: how it is launched cannot be told.
         """
-        if self._fixed:
-            return self._probe(name, values, self._fixed)
         setting: Setting | None = None
         problem: UnknownLaunch | None = None
         try:
@@ -94,8 +97,12 @@ class _Probing:
             problem = unknown
         if setting is not None and not any(launch.loose for launch in setting.launches):
             return setting
-        names = self._candidates() if self._tries else []
-        self._tries -= bool(self._tries)
+        # A launch that cannot be told at all does not use up the tries of one that is nearly understood.
+        kind = problem is None
+        names = [self._fixed] if self._fixed else []
+        if self._tries[kind] < TRIES:
+            names += [candidate for candidate in self._candidates() if candidate != self._fixed]
+        self._tries[kind] += 1
         for candidate in names:
             try:
                 better = self._probe(name, values, candidate)
@@ -127,7 +134,7 @@ CANDIDATES = 3
 """Extents that are tried out for it."""
 
 TRIES = 2
-"""Cases of a kernel for which it is tried out what to keep."""
+"""Cases of a kernel, of each kind of difficulty, for which it is tried out what to keep."""
 
 
 def _drawn(kernel: Kernel, subject: ModelConfig | None) -> Iterator[Mapping[str, Any]]:
