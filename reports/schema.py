@@ -58,7 +58,15 @@ def check(value: Any, schema: str) -> None:
         raise DamagedReportError(fault)
 
 
-_QUICK = {"string": str, "object": dict, "array": list, "boolean": bool, "null": type(None)}
+_QUICK: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "object": (dict,),
+    "array": (list,),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "integer": (int,),
+    "number": (int, float),
+}
 
 
 Test = Callable[[Any], bool]
@@ -83,9 +91,17 @@ def _test(rule: JsonObject, document: str) -> Test:
             isinstance(value, list)
             and (_plain_numbers(cast("list[Any]", value), inner) or all(map(test, cast("list[Any]", value))))
         )
-    if rule.keys() <= _PLAIN and isinstance(kind, str) and kind in _QUICK:
-        wanted = _QUICK[kind]
-        return lambda value: type(value) is wanted
+    kinds = cast("list[str]", kind if isinstance(kind, list) else [kind])
+    if rule.keys() <= _PLAIN and all(name in _QUICK for name in kinds):
+        wanted = frozenset(one for name in kinds for one in _QUICK[name])
+        return lambda value: type(value) in wanted
+    if (
+        "enum" in rule
+        and rule.keys() <= _ANNOTATIONS | {"enum"}
+        and all(type(item) is str for item in rule["enum"])
+    ):
+        words = frozenset(cast("list[str]", rule["enum"]))
+        return lambda value: type(value) is str and value in words
     # Whatever else there is, the full reading decides of this part alone.
     return lambda value: next(_faults(value, rule, document, "$"), None) is None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import statistics
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -175,10 +176,11 @@ def _timeline(target: str, runs: Sequence[Run], relevance: float) -> Timeline:
             *labels.get(place, ()),
             f"{run.started} {run.device} {run.machine.get('host', '')}".strip(),
         )
+        means = _means(run)
         for times in run.times:
             if times.mode == ALIKE:
                 continue
-            point = _time(times, run, place)
+            point = _time(times, means, place)
             points.setdefault((times.name, run.device, TIME), {}).setdefault((place, point.segment), []).append(
                 point
             )
@@ -210,13 +212,18 @@ def _merged(points: Sequence[Point]) -> Point:
     return Point(last.place, middle, low, high, last.segment, last.check, last.clock, last.bound)
 
 
-def _time(times: Times, run: Run, place: int) -> Point:
-    samples = times.samples
-    low, middle, high = _quartiles(sorted(samples))
+def _means(run: Run) -> str:
+    """What a run measured times with."""
     libraries = " ".join(f"{name} {run.versions.get(name, '')}" for name in _LIBRARIES)
-    parts = [run.machine.get("host", ""), f"driver {run.driver}" if run.driver else "", libraries]
-    segment = "; ".join(part for part in (*parts, times.mode, f"case {times.case}" if times.case else "") if part)
-    return Point(place, middle, low, high, segment, times.check, times.clock, times.bound)
+    parts = (run.machine.get("host", ""), f"driver {run.driver}" if run.driver else "", libraries)
+    return "; ".join(part for part in parts if part)
+
+
+def _time(times: Times, means: str, place: int) -> Point:
+    low, middle, high = _quartiles(sorted(times.samples))
+    segment = f"{means}; {times.mode}; case {times.case}" if times.case else f"{means}; {times.mode}"
+    # One string for all points of a series: they are compared with one another all the time.
+    return Point(place, middle, low, high, sys.intern(segment), times.check, times.clock, times.bound)
 
 
 def _quartiles(ordered: Sequence[float]) -> tuple[float, float, float]:

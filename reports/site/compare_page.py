@@ -63,12 +63,12 @@ def parts(line: Timeline) -> Iterator[tuple[str, str]]:
     yield f"{name}-names", f'kvproofPart("{name}-names",{script_json(labels)});\n'
     columns: list[list[float | tuple[float, int] | None]] = [[None] * len(series) for _ in line.commits]
     for column, one in enumerate(series):
-        means = list(dict.fromkeys(point.segment for point in one.points))
+        # Numbers of compiled code compare whatever the case; what a time was measured with must be the same.
+        means = [] if one.exact else list({point.segment for point in one.points})
+        numbers = {segment: number for number, segment in enumerate(sorted(means))}
         for point in one.points:
             value = float(f"{point.value:.5g}")
-            # Numbers of compiled code compare whatever the case; what a time was measured with must be the same.
-            mixed = not one.exact and len(means) > 1
-            columns[point.place][column] = (value, means.index(point.segment)) if mixed else value
+            columns[point.place][column] = (value, numbers[point.segment]) if len(numbers) > 1 else value
     for number, begin in enumerate(range(0, len(columns), PART)):
         part = f"{name}-{number}"
         yield part, f'kvproofPart("{part}",{script_json(columns[begin : begin + PART])});\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import html
 import json
@@ -19,7 +20,11 @@ PAGES = (
 
 def text(value: object) -> str:
     """Escaped text."""
-    return html.escape(str(value))
+    return _escaped(value if isinstance(value, str) else str(value))
+
+
+# Names and titles come back on every page.
+_escaped = functools.lru_cache(maxsize=2**16)(html.escape)
 
 
 def slug(*parts: str) -> str:
@@ -29,6 +34,7 @@ def slug(*parts: str) -> str:
     return f"{plain}-{hashlib.sha256(words.encode()).hexdigest()[:6]}"
 
 
+@functools.lru_cache(maxsize=2**14)
 def link(address: str, words: str) -> str:
     """A link."""
     return f'<a href="{text(address)}">{text(words)}</a>'
@@ -44,8 +50,8 @@ def number(value: float | None) -> str:
     """A number with five digits that count, or all of those before the point."""
     if value is None:
         return ""
-    whole = float(value).is_integer() or abs(value) >= 1e4
-    return f"{value:,.0f}" if whole and abs(value) < 1e9 else f"{value:,.5g}"
+    size = abs(value)
+    return f"{value:,.0f}" if size < 1e9 and (size >= 1e4 or value == int(value)) else f"{value:,.5g}"
 
 
 def change(before: float, after: float) -> str:
@@ -69,9 +75,10 @@ def table(
     """
     numbers = set(right)
     styles = [' class="n"' if i in numbers else "" for i in range(len(heads))]
+    starts = [f"<td{style}>" for style in styles]
     head = "".join(f'<th scope="col"{style}>{text(h)}</th>' for h, style in zip(heads, styles, strict=True))
     lines = [
-        "<tr>" + "".join(f"<td{style}>{cell}</td>" for cell, style in zip(row, styles, strict=True)) + "</tr>"
+        "<tr>" + "".join([f"{start}{cell}</td>" for cell, start in zip(row, starts, strict=True)]) + "</tr>"
         for row in rows
     ]
     if not lines:
