@@ -271,8 +271,11 @@ def told(launch: Mapping[str, Any]) -> dict[str, Any]:
     return short
 
 
+LONG = ("sums of many heads keep their scale", "columns pooled by one program")
+
+
 @pytest.mark.fuzz
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in FAULTS])
 def test_fault_is_found_and_shrunk(name: str, tmp_path: Path) -> None:
     fault = FAULTS[name]
     kernel = planted(tmp_path, name.replace(" ", "_"), fault.kernel, fault.edits)
