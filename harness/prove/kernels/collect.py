@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from kvproof.harness.ir.reader import Block, Operation, Region, Value
 from kvproof.harness.prove.kernels import loops
 from kvproof.harness.prove.kernels.program import Coordinates, Program
-from kvproof.harness.prove.kernels.values import Demand, Key, Pointer, Unmodelled
+from kvproof.harness.prove.kernels.values import Choice, Demand, Key, Pointer, Unmodelled, ways
 from kvproof.harness.solve.term import FALSE, TRUE, Term, and_, integer, ite, le, lt, not_, or_
 
 LOADS = ("tt.load",)
@@ -172,7 +172,7 @@ def _give(program: Program, block: Block, ways: list[tuple[Term, Sequence[Value]
 def _block(collected: Collected, block: Block, path: tuple[Term, ...]) -> None:
     for operation in block.operations:
         if operation.name in LOADS + STORES + ATOMICS:
-            collected.accesses.append(_access(collected.program, operation, path))
+            collected.accesses += _accesses(collected.program, operation, path)
         elif operation.name == "scf.if":
             condition = _condition(collected, operation.operands[0], operation, path)
             for region, way in zip(operation.regions, (condition, not_(condition)), strict=False):
@@ -235,6 +235,18 @@ def _rounds(collected: Collected, operation: Operation, path: tuple[Term, ...]) 
             going = (*going, condition)
             _region(collected, after, going)
     collected.bounds.append(f"{loops.ROUNDS} rounds of the loop at {operation.location}")
+
+
+def _accesses(program: Program, operation: Operation, path: tuple[Term, ...]) -> Iterator[Access]:
+    """The access that an operation makes; where it chooses between tensors, one for each."""
+    one = _access(program, operation, path)
+    if not isinstance(one.pointer, Choice):
+        yield one
+        return
+    (address, _), *others = one.keys
+    for chosen, pointer in ways(one.pointer):
+        mask = and_(one.mask, chosen)
+        yield replace(one, pointer=pointer, mask=mask, keys=((address, mask), *others))
 
 
 def _access(program: Program, operation: Operation, path: tuple[Term, ...]) -> Access:

@@ -10,7 +10,7 @@ from kvproof.harness.prove.kernels import arithmetic
 from kvproof.harness.prove.kernels.loops import loop_result
 from kvproof.harness.prove.kernels.program import Coordinates, Program, ReadFact
 from kvproof.harness.prove.kernels.shapes import SHAPES, choose
-from kvproof.harness.prove.kernels.values import Demand, DemandKind, Pointer, Unmodelled
+from kvproof.harness.prove.kernels.values import Choice, Demand, DemandKind, Pointer, Unmodelled
 from kvproof.harness.solve.term import (
     BOOL,
     INT,
@@ -225,6 +225,8 @@ def _bitcast(program: Program, operation: Operation, at: Coordinates) -> Term | 
 
 def _repointed(pointer: Pointer, unit: int) -> Pointer:
     """The pointer counted in steps of this many bytes; in its own smaller ones if the element is wider."""
+    if isinstance(pointer, Choice):
+        return pointer.each(lambda one: _repointed(one, unit))
     if unit < pointer.unit:
         return Pointer(pointer.argument, scale(pointer.unit // unit, pointer.offset), unit)
     return pointer
@@ -250,7 +252,13 @@ def _add_pointer(program: Program, operation: Operation, at: Coordinates) -> Poi
     base = _repointed(base, unit)
     # No demand: sums of addresses are exact modulo 2**64, and the offset is shown to lie in its tensor.
     step = scale(unit // base.unit, program.term(offset, at))
-    return Pointer(base.argument, add(base.offset, step), base.unit)
+    return _advanced(base, step)
+
+
+def _advanced(pointer: Pointer, step: Term) -> Pointer:
+    if isinstance(pointer, Choice):
+        return pointer.each(lambda one: _advanced(one, step))
+    return Pointer(pointer.argument, add(pointer.offset, step), pointer.unit)
 
 
 def _load(program: Program, operation: Operation, at: Coordinates) -> Term:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from kvproof.harness.ir.reader import Operation
 from kvproof.harness.prove.kernels.program import Coordinates, Program
-from kvproof.harness.prove.kernels.values import Pointer, Unmodelled
+from kvproof.harness.prove.kernels.values import Choice, Pointer, Unmodelled
 from kvproof.harness.solve.term import Term, add, div, integer, ite, le, mod, not_, scale
 
 ZERO = integer(0)
@@ -16,14 +16,16 @@ Meaning = Callable[[Program, Operation, Coordinates], "Term | Pointer"]
 def choose(
     condition: Term, then: Term | Pointer, otherwise: Term | Pointer, operation: Operation
 ) -> Term | Pointer:
-    """One of two values, which must be of one kind, and pointers into one tensor.
+    """One of two values, which must be of one kind.
 
     Raises:
-        Unmodelled: pointers into two tensors.
+        Unmodelled: pointers that count in different units.
     """
     if isinstance(then, Pointer) and isinstance(otherwise, Pointer):
-        if (then.argument, then.unit) != (otherwise.argument, otherwise.unit):
-            raise Unmodelled("a choice between pointers into two tensors", operation)
+        if then.unit != otherwise.unit:
+            raise Unmodelled("a choice between pointers that count in different units", operation)
+        if isinstance(then, Choice) or isinstance(otherwise, Choice) or then.argument != otherwise.argument:
+            return Choice(condition, then, otherwise, operation)
         return Pointer(then.argument, ite(condition, then.offset, otherwise.offset), then.unit)
     assert not isinstance(then, Pointer)  # one type on both sides
     assert not isinstance(otherwise, Pointer)

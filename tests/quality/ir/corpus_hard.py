@@ -615,3 +615,63 @@ pair(
     ),
     lambda a: (a.n,), BOUNDS, SENTINEL, R=64,
 )  # fmt: skip
+
+
+@triton.jit
+def chosen_source(x, kept, out, n, total, BAD: tl.constexpr):
+    """One load from either of two tensors."""
+    t = tl.program_id(0) * 16 + tl.arange(0, 16)
+    new = t < n
+    place = t if BAD else t - n
+    values = tl.load(tl.where(new, x + t, kept + place), mask=t < total, other=0.0)  # fault
+    tl.store(out + t, values, mask=t < total)
+
+
+pair(
+    "chosen_source", "pointer choice", chosen_source,
+    contract(
+        array("x", "n"), array("kept", "m"), array("out", "total", role="inout"),
+        requires=[clause("sizes", lambda a: a.total == a.n + a.m)],
+    ),
+    lambda a: (cdiv(a.total, 16),), BOUNDS,
+)  # fmt: skip
+
+
+@triton.jit
+def chosen_destination(x, left, right, n, total, BAD: tl.constexpr):
+    """One store to either of two tensors."""
+    t = tl.program_id(0) * 16 + tl.arange(0, 16)
+    first = (t <= n) if BAD else (t < n)
+    tl.store(tl.where(first, left + t, right + (t - n)), tl.load(x + t, mask=t < total), mask=t < total)  # fault
+
+
+pair(
+    "chosen_destination", "pointer choice", chosen_destination,
+    contract(
+        array("x", "total"), array("left", "n", role="inout"), array("right", "m", role="inout"),
+        requires=[clause("sizes", lambda a: a.total == a.n + a.m)],
+    ),
+    lambda a: (cdiv(a.total, 16),), BOUNDS,
+)  # fmt: skip
+
+
+@triton.jit
+def chosen_twice(x, left, right, n, BAD: tl.constexpr):
+    """Two tensors chosen between by a table: each destination is one place of one of them."""
+    t = tl.program_id(0)
+    at = tl.load(x + t)
+    place = tl.where(at >= 0, left + at, right + (-1 - at))
+    tl.store(place if not BAD else tl.where(at >= 0, left + at, right + at // -2), 1.0)  # fault
+
+
+pair(
+    "chosen_twice", "pointer choice", chosen_twice,
+    contract(
+        ints("x", "n"), array("left", "m", role="inout"), array("right", "m", role="inout"),
+        requires=[
+            clause("places", lambda a, t: within(a.x[t], -a.m, a.m), each("n")),
+            clause("distinct", lambda a, t, u: (t == u) | (a.x[t] != a.x[u]), each("n"), each("n", "u")),
+        ],
+    ),
+    lambda a: (a.n,), WRITER, SENTINEL,
+)  # fmt: skip

@@ -175,9 +175,13 @@ def chosen_tensor(x, out, n, which):
     tl.store(at + tl.program_id(0), 1.0)
 
 
-def test_a_pointer_into_one_of_two_tensors_is_unsupported():
-    contract = Contract("cells", "", (Tensor("x", "fp32", ("n",), "", role="inout"), *CELLS.arguments), (), (), ())
-    assert Status.UNSUPPORTED in _status(chosen_tensor, contract, which="n").values()
+@pytest.mark.parametrize(("extent", "wanted"), [("n", Status.PASS), ("m", Status.FAIL)])
+def test_a_pointer_into_one_of_two_tensors_is_followed_into_both(extent, wanted):
+    x = Tensor("x", "fp32", (extent,), "", role="inout")
+    contract = Contract("cells", "", (x, *CELLS.arguments), (), (), ())
+    report = check_kernel(chosen_tensor, contract, grid=lambda a: (a.n,), arguments={"which": "n"})
+    statuses = {str(r.property): r.verdict.status for r in report.results}
+    assert statuses["in bounds"] is wanted, str(report)
 
 
 @triton.jit
