@@ -74,6 +74,8 @@ class TorchArguments:
             self._storages[id(value.storage)] = flat
         wanted = torch_dtype(value.dtype)
         typed = flat if flat.dtype is wanted else flat.view(wanted)
+        if len(value.shape) == 1 and value.strides == (1,) and value.shape[0] == value.storage.size:
+            return typed.view(value.shape)  # a tensor of its own, as each argument is
         return typed.as_strided(value.shape, value.strides, value.offset)
 
     def shared(self) -> Mapping[int, tuple[int, Any, TensorValue]]:

@@ -181,8 +181,8 @@ class Accesses:
         if active is None:
             data = flat.take(cells)
         elif flat.size:
-            # Cell 0 stands in for lanes that may not read; what it holds is replaced below.
-            data = flat.take(np.where(active, cells, 0))
+            # Some cell stands in for that of a lane that may not read; what it holds is replaced below.
+            data = flat.take(cells, mode="clip")
         else:
             data = np.zeros(np.broadcast_shapes(cells.shape, active.shape), flat.dtype)
         self._check_written(segment, cells, active, at)

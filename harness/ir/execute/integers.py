@@ -162,6 +162,14 @@ def extend(value: Array, element: str, *, signed: bool) -> Array:
     return value.astype(wide) if signed else unsigned(value).astype(wide)
 
 
+def extension(source: str, target: str, *, signed: bool) -> Callable[[Array], Array]:
+    """:func:`extend` between two known types, which are looked at once."""
+    wide, bits = carrier(target), "b" if source == "i1" else "s" if signed else "u"
+    if bits == "s" and wide is not np.bool_:
+        return lambda value: value.astype(wide)
+    return lambda value: extend(value, target, signed=signed)
+
+
 def truncate(value: Array, element: str) -> Array:
     """The low bits of the value."""
     return (value & 1).astype(np.bool_) if element == "i1" else value.astype(carrier(element))

@@ -159,11 +159,14 @@ def observe(
 
 
 def _scalar(given: float, value: Value) -> Array:
+    carried = carrier(value.type.element)
     if value.type.is_float:
-        return np.array([given], np.float64).astype(carrier(value.type.element))
-    dtype = np.dtype(carrier(value.type.element))
-    if dtype == np.bool_:
+        return np.array([given], np.float64).astype(carried)
+    if carried is np.bool_:
         return np.array([bool(given)])
     number = int(given)
+    if -(2**31) <= number < 2**31 and carried in {np.int32, np.int64}:
+        return np.array([number], carried)
+    dtype = np.dtype(carried)
     bits = dtype.itemsize * 8
     return np.array([(number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))], dtype)

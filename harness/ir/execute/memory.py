@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -56,13 +57,17 @@ class Segment:
 
     def __post_init__(self) -> None:
         self._cells: Array | None = None
+        self._limits: dict[int, Any] = {}
         self._dims, elements, self.dense, self._nested = _layout(tuple(self.shape), tuple(self.strides))
         self.span = elements * self.item
 
     def inside(self, offset: Array, width: int) -> Array:
         """Which accesses of ``width`` bytes at these byte offsets lie in the view."""
         # One comparison: a negative offset is a huge one when read as unsigned.
-        within = offset.view(np.uint64) <= np.uint64(max(self.span - width, -1) % 2**64)
+        limit = self._limits.get(width)
+        if limit is None:
+            limit = self._limits[width] = np.uint64(max(self.span - width, -1) % 2**64)
+        within = offset.view(np.uint64) <= limit
         if self.span < width:
             within[...] = False
         if self.dense:

@@ -54,6 +54,15 @@ def _load(operation: Operation, planner: Planner) -> Step:
     p, *rest = (o.number for o in operation.operands)
     m, other = (*rest, None, None)[:2]
     r = operation.result.number
+    sources = planner.sources.get(operation.operands[0].number, frozenset())
+    argument = next(iter(sources)) if len(sources) == 1 else None
+
+    def one(values: list[Array | None], frame: Frame) -> None:
+        address, mask = values[p], None if m is None else values[m]
+        assert address is not None  # SSA: defined
+        default = None if other is None else values[other]
+        at = Place(operation, type_.pointee, type_.shape, frame.programs)
+        values[r] = frame.accesses.load(frame.arguments[argument], address, mask, default, at)  # type: ignore[index]
 
     def step(values: list[Array | None], frame: Frame) -> None:
         address, mask = values[p], None if m is None else values[m]
@@ -68,7 +77,7 @@ def _load(operation: Operation, planner: Planner) -> Step:
             found = np.full((1,) * address.ndim, poison(type_.pointee)) if default is None else default
         values[r] = found
 
-    return step
+    return step if argument is None else one
 
 
 def _store(operation: Operation, planner: Planner) -> Step:

@@ -127,7 +127,7 @@ def _convert(operation: Operation, _planner: Planner) -> Step:
         "trunci": lambda v: integers.truncate(v, target),
         "sitofp": lambda v: floats.from_int(integers.extend(v, "i64", signed=True), target),
         "uitofp": lambda v: floats.from_int(_unsigned(v), target),
-        **dict.fromkeys(("extsi", "extui"), lambda v: integers.extend(v, target, signed=signed)),
+        **dict.fromkeys(("extsi", "extui"), integers.extension(source, target, signed=signed)),
         **dict.fromkeys(("fptosi", "fptoui"), lambda v: floats.to_int(v, source, target, signed=signed)),
     }
 
