@@ -174,7 +174,9 @@ def _timeline(target: str, runs: Sequence[Run], relevance: float) -> Timeline:
         missing[place] = (*missing.get(place, ()), *run.missing)
         labels[place] = (
             *labels.get(place, ()),
-            f"{run.started} {run.device} {run.machine.get('host', '')}".strip(),
+            " ".join(
+                part for part in (run.started, run.device, run.machine.get("host", ""), *_ceilings(run)) if part
+            ),
         )
         means = _means(run)
         for times in run.times:
@@ -210,6 +212,11 @@ def _merged(points: Sequence[Point]) -> Point:
     last = points[-1]
     low, high = min(point.low for point in points), max(point.high for point in points)
     return Point(last.place, middle, low, high, last.segment, last.check, last.clock, last.bound)
+
+
+def _ceilings(run: Run) -> list[str]:
+    """What the machine could do at best, as far as a run measured that."""
+    return [f"({rate} {name})" for name, rate in run.machine.items() if name.endswith(" a second")]
 
 
 def _means(run: Run) -> str:

@@ -62,7 +62,9 @@ def _times(timeline: Timeline, groups: Sequence[Group]) -> str:
     rows: list[list[str]] = []
     for group in groups:
         last = group.main.points[-1]
-        share = f"{last.bound / last.value:.0%}" if last.bound else "not measured"
+        share = "not measured"
+        if last.bound:
+            share = f"{last.bound / last.value:.0%}" if last.bound >= 0.01 * last.value else text("<1%")
         rows.append(
             [
                 link(f"../{group.address}", group.name),
