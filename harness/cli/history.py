@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import tempfile
@@ -55,18 +56,19 @@ def run_sweep(
     kind, repository, until = _repository(target)
     depth, store, progress = _depth(device, budget, cases, seed), Store(), progress_console()
     snapshots: list[Snapshot] = []
-    with tempfile.TemporaryDirectory(prefix="kvproof-") as scratch:
+    # A long sweep that is broken off has written what it had found.
+    with contextlib.suppress(KeyboardInterrupt), tempfile.TemporaryDirectory(prefix="kvproof-") as scratch:
         for snapshot in sweep(kind, repository, since, until, depth, store.save_finding, Path(scratch)):
             snapshots.append(snapshot)
             progress.print(f"[dim]{snapshot.commit.revision[:9]} {escape(snapshot.commit.title)}[/dim]")
+            if output is not None:
+                write_atomically(output, json.dumps([_as_json(s) for s in snapshots], indent=1) + "\n")
     console = output_console()
     if not snapshots:
         console.print(f"no commit since {escape(since)} changes anything relevant")
         return 0
     _print_table(snapshots, console)
     _print_changes(snapshots, console)
-    if output is not None:
-        write_atomically(output, json.dumps([_as_json(s) for s in snapshots], indent=1) + "\n")
     return 0
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
-import subprocess
-import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -22,8 +19,10 @@ from kvproof.harness.prove.kernels.probing import UnknownLaunch
 from kvproof.harness.prove.kernels.questions import Questions
 from kvproof.harness.prove.kernels.settings import settings_of
 from kvproof.harness.solve.term import show
+from kvproof.harness.targets.revisions import unpack
 from kvproof.kernels.registry import Kernel
 from kvproof.models.deepseek_v4 import CONFIGS
+from kvproof.models.errors import LayoutError
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("kernels", "models")
@@ -56,16 +55,10 @@ def differences(revision: str, kernels: Mapping[str, Kernel], target: Target) ->
 def _export(revision: str, folder: Path) -> None:
     if revision.startswith("-"):
         raise UsageError(f"revision {revision!r} cannot be read: no revision begins with '-'")
-    git = ["git", "-C", str(ROOT)]
     try:
-        done = subprocess.run(  # noqa: S603  (a fixed command; the revision is one argument)
-            [*git, "archive", "--format=tar", revision, *PARTS], capture_output=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError) as error:
-        detail = error.stderr.decode().strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
-        raise UsageError(f"revision {revision!r} cannot be read: {detail}") from None
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+        unpack(ROOT, revision, PARTS, folder)
+    except LayoutError as error:
+        raise UsageError(f"revision {revision!r} cannot be read: {error}") from None
 
 
 def _facts(kernel: Kernel, target: Target) -> dict[str, list[str]]:

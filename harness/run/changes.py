@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import subprocess
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +15,7 @@ from kvproof.harness.prove.discharge import grouped, stages, text_hash
 from kvproof.harness.prove.explore import explore
 from kvproof.harness.prove.subject import CONFIG_SYSTEMS, config_subject
 from kvproof.harness.symbolic import UnsupportedError
+from kvproof.harness.targets.revisions import unpack
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.errors import LayoutError
 from kvproof.properties.statement import Statement, all_statements
@@ -125,17 +123,11 @@ def models_at(revision: str, repository: Path) -> Iterator[Loader]:
     """
     if revision.startswith("-"):
         raise RevisionError(f"revision is {revision!r}; allowed: a commit, tag or branch")
-    archive = subprocess.run(  # noqa: S603  (git, without a shell)
-        ["git", "-C", str(repository), "archive", revision, "--", "models"],  # noqa: S607
-        capture_output=True,
-        check=False,
-    )
-    if archive.returncode:
-        words = archive.stderr.decode(errors="replace").strip().splitlines()
-        raise RevisionError(f"revision {revision!r} has no models/ to compare with: {words[-1] if words else ''}")
     with tempfile.TemporaryDirectory(prefix="kvproof-") as folder:
-        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-            tar.extractall(folder, filter="data")
+        try:
+            unpack(repository, revision, ["models"], Path(folder))
+        except LayoutError as error:
+            raise RevisionError(f"revision {revision!r} has no models/ to compare with: {error}") from error
         try:
             with patched(COPIED, sources=Path(folder)) as module:
                 yield module

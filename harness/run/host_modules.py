@@ -25,7 +25,7 @@ from kvproof.harness.run.replay import register_replayer
 from kvproof.harness.run.targets import reopened
 from kvproof.harness.targets.device import IsolatedDevice
 from kvproof.harness.targets.host import geometry_facts
-from kvproof.harness.targets.workers.parent import WorkerDied
+from kvproof.harness.targets.workers.outcomes import WorkerDied
 from kvproof.models.errors import LayoutError
 from kvproof.properties.strategies.geometry import geometries, geometry_from_json, geometry_json
 from kvproof.reports import environment

@@ -70,7 +70,7 @@ def _retired(done: list[int], held: list[int], groups: int) -> str:
 def state_arena_cases(draw: st.DrawFn) -> dict[str, Any]:
     """Fields over one or two planes, and slots somewhere in a buffer.
 
-    A field has a multiple of 256 bytes, as every real one: what else a plane's last row is rounded to is nowhere said.
+    A field has a multiple of 256 bytes, as every real one has: what others are rounded to is nowhere said.
     """
     fields = [
         {

@@ -7,7 +7,8 @@ from typing import Any
 
 from kvproof.harness.devices.base import AccessError, Availability, DeviceError
 from kvproof.harness.targets.spec import TargetSpec
-from kvproof.harness.targets.workers.parent import Launched, Limits, NotReached, Worker, WorkerDied
+from kvproof.harness.targets.workers.outcomes import Launched, Limits, NotReached, WorkerDied
+from kvproof.harness.targets.workers.parent import Worker
 from kvproof.harness.targets.workers.protocol import CorruptReply, checksum
 from kvproof.kernels.registry import Kernel
 from kvproof.models.contract import STORAGE_DTYPES, TensorValue

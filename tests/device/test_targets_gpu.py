@@ -13,7 +13,7 @@ from kvproof.harness.check.differential import CaseFailed, check_case
 from kvproof.harness.devices.registry import GPUS, find_device
 from kvproof.harness.targets.device import IsolatedDevice, WorkerError
 from kvproof.harness.targets.revisions import open_target
-from kvproof.harness.targets.workers.parent import Limits
+from kvproof.harness.targets.workers.outcomes import Limits
 from kvproof.kernels.registry import all_kernels
 from kvproof.models.contract import TensorValue, contiguous
 from kvproof.properties.strategies.cases import Case, poison

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import kvproof
+from kvproof.harness.targets.workers.outcomes import Launched, Limits, NotReached, WorkerDied, signal_name
 from kvproof.harness.targets.workers.protocol import (
     REPLY,
     REQUEST,
@@ -28,43 +28,9 @@ from kvproof.harness.targets.workers.protocol import (
     read_frame,
 )
 
-GIB = 1 << 30
 WATCH_SECONDS = 0.05
 """How often a working process is looked at."""
 TAIL_BYTES = 2000
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a worker may take.
-
-    Attributes:
-        open_seconds: from its start until the target is loaded.
-        first_seconds: for the first requests of a contract, which compile kernels.
-        seconds: for any other.
-        memory_bytes: that it may grow by after the target is loaded.
-    """
-
-    open_seconds: float = 180.0
-    first_seconds: float = 120.0
-    seconds: float = 60.0
-    memory_bytes: int = 8 * GIB
-
-
-class WorkerDied(Exception):  # noqa: N818  (reads as what happened)
-    """A worker ended before it answered, or was ended because of what it did.
-
-    Attributes:
-        kind: "killed", "exit", "hang", "out of memory" or "corrupt reply".
-    """
-
-    def __init__(self, kind: str, detail: str) -> None:
-        self.kind = kind
-        super().__init__(f"{kind}: {detail}")
-
-
-class NotReached(Exception):  # noqa: N818  (reads as what happened)
-    """A request was sent to a worker that died of the one before it."""
 
 
 @dataclass
@@ -352,7 +318,7 @@ class Worker:
         tail = self._tail()
         self.close()
         if status < 0:
-            return self._note("killed", f"by signal {_signal_name(-status)}{tail}")
+            return self._note("killed", f"by signal {signal_name(-status)}{tail}")
         return self._note("exit", f"with status {status}{tail}")
 
     def _note(self, kind: str, detail: str) -> WorkerDied:
@@ -401,20 +367,3 @@ class Worker:
 _CHILD = "kvproof.harness.targets.workers.child"
 # Triton's own switch would change what every device runs.
 _LEFT_OUT = ("TRITON_INTERPRET", "PYTHONSTARTUP", "PYTHONHOME")
-
-
-@dataclass(frozen=True)
-class Launched:
-    """The reply to a request to run, with the memory that holds the results."""
-
-    reply: Mapping[str, Any]
-    described: Sequence[Mapping[str, Any]]
-    placed: list[list[int]]
-    arena: Arena
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)

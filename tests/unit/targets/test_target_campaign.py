@@ -12,7 +12,7 @@ from kvproof.harness.run.replay import replay
 from kvproof.harness.run.target_campaign import BEYOND, CALLERS, TargetCampaign
 from kvproof.harness.run.trial import cause_of
 from kvproof.harness.targets.device import IsolatedDevice
-from kvproof.harness.targets.workers.parent import Limits
+from kvproof.harness.targets.workers.outcomes import Limits
 from kvproof.reports.store import Store
 from kvproof.reports.verdict import Status
 

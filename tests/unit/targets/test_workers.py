@@ -16,7 +16,8 @@ import pytest
 from kvproof.harness.check.differential import CaseCheck, CaseFailed, check_case
 from kvproof.harness.run.ahead import Ahead, Drawn
 from kvproof.harness.targets.device import IsolatedDevice, WorkerError
-from kvproof.harness.targets.workers.parent import Limits, Worker, WorkerDied
+from kvproof.harness.targets.workers.outcomes import Limits, WorkerDied
+from kvproof.harness.targets.workers.parent import Worker
 from kvproof.harness.targets.workers.protocol import (
     HEADER,
     REPLY,
