@@ -27,7 +27,7 @@ import numpy as np
 from noise import SHAPES, shape_of
 from pytest_benchmark.utils import PercentageRegressionCheck
 
-from kvproof.harness.bench.alternate import take_turns
+from kvproof.harness.bench.alternate import PAIRS, take_turns
 from kvproof.harness.bench.cpu_series import cpu_series
 from kvproof.harness.bench.measure import CallSampler, Paired, Plan, Sampler, interleave
 from kvproof.reports.verdicts.compare import Change, Limits, judge, log_ratios
@@ -43,7 +43,7 @@ SERIES += ("decode_indices on ir", "hca_head on ir", "row_index on ir")
 PLAN = Plan(batch=4, fewest=20, most=20, spread=0.0, seconds=60.0, warm=2)
 # What is slowed is measured longer: on a shared core the least of ten samples is worth far more than of four.
 POWER_PLAN = Plan(batch=10, fewest=40, most=40, spread=0.0, seconds=120.0, warm=2)
-TURN, SHARED = 12, 4
+TURN, SHARED = 12, 12
 """Samples of a series in a fresh worker for one comparison, as in the gate, and comparisons that it serves."""
 CPU_LIMITS = Limits(relevance=0.05)
 GPU_LIMITS = Limits(relevance=0.01)
@@ -184,10 +184,13 @@ def workers(out: Path, seconds: float, jobs: int) -> None:
         longest = 0.0
         while time.monotonic() - begun + longest < seconds:
             number, started = next(numbers), time.monotonic()
-            # Kernels need torch, which takes most of a process's time: every eighth set.
-            names = layouts if number % 8 else [name for name in SERIES if name not in layouts]
-            measured = take_turns(None, None, names, number, batch=SHARED * TURN)
+            # Kernels need torch, which takes most of a process's time: every thirtieth set.
+            names = [name for name in SERIES if name not in layouts] if number % 30 == 2 else layouts
+            left = seconds - (started - begun)
+            measured = take_turns(None, None, names, number, batch=SHARED * TURN, seconds=left)
             for name, paired in measured.paired.items():
+                if len(paired.old) < PAIRS:
+                    continue
                 for part in range(SHARED):
                     cut = slice(part * TURN, (part + 1) * TURN)
                     old, new = (
@@ -203,7 +206,7 @@ def workers(out: Path, seconds: float, jobs: int) -> None:
             future.result()
     for name, why in failed.items():
         print(f"NOT_RUN {name}: {why}")
-    where = f"On {jobs} of {os.cpu_count()} cores at once, nothing else running:"
+    where = f"Between fresh processes, {jobs} sets at once on {os.cpu_count()} cores:"
     spent = round(time.monotonic() - begun)
     out.write_text(
         json.dumps({"kind": "cpu", "where": where, "seconds": spent, "comparisons": found}), encoding="utf-8"
