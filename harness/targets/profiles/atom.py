@@ -260,7 +260,7 @@ def _holding(*pairs: tuple[str, str]) -> Narrowing:
     """Buffers of indices hold the slices that are laid out in them."""
 
     def takes(a: Mapping[str, Any]) -> bool:
-        tokens = a["T"] if "T" in a else a["topk_local"].shape[0]
+        tokens = a["T"] if "T" in a else a["topk_local" if "topk_local" in a else "q"].shape[0]
         return all(
             a[bounds] is None or int(a[bounds].array[tokens]) <= a[cells].shape[0] for bounds, cells in pairs
         )
@@ -406,6 +406,7 @@ ENTRIES = (
         tame=tame(padded("batch_id_per_token", "block_tables"), blocks_of_the_plane),
         callers=(
             within("block_tables", block_stop),
+            within("n_committed_hca_per_seq", lambda _a: 2**31),
             within("batch_id_per_token", lambda a: a["block_tables"].shape[0], low=-1),
             *(_holding(("hca_indptr", "hca_indices")), _LIVE_POSITIONS),
             _TABLE_COVERS,
@@ -456,6 +457,7 @@ ENTRIES = (
         adapter=_attention_decode,
         callers=(
             within("kv_indices", lambda a: a["unified_kv"].shape[0]),
+            _holding(("kv_indptr", "kv_indices")),
             finite_rows("unified_kv", "kv_indices"),
             finite("q"),
         ),
@@ -472,6 +474,7 @@ ENTRIES = (
         callers=(
             within("kv_indices", lambda a: a["unified_kv"].shape[0]),
             within("extend_indices", lambda a: a["kv"].shape[0]),
+            _holding(("kv_indptr", "kv_indices"), ("extend_indptr", "extend_indices")),
             finite_rows("unified_kv", "kv_indices"),
             finite_rows("kv", "extend_indices"),
             finite("q"),
