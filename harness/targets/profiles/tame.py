@@ -114,15 +114,13 @@ def only_served(buffers: Mapping[int, tuple[str, ...]]) -> Repair:
 
 
 def packed_by_a_packer(name: str) -> Repair:
-    """Packed rows hold no NaN codes and no scale byte of 255, which no packer of finite rows writes."""
+    """Packed rows hold no scale byte of 255, which no packer writes."""
 
     def fit(case: Case) -> Case:
         value: TensorValue = case.values[name]
         if value.dtype != "uint8" or value.shape[1] < NOPE + 14:
             return case
         changed = TensorValue(value.dtype, value.storage.copy(), value.shape, value.strides, value.offset)
-        codes = changed.array[:, :NOPE]
-        codes[(codes & 0x7F) == 0x7F] ^= 1
         changed.array[:, NOPE : NOPE + 14] = np.minimum(changed.array[:, NOPE : NOPE + 14], 254)
         seeds = {tensor: seed for tensor, seed in case.poison.items() if tensor != name}
         return replace(case, values={**case.values, name: changed}, poison=seeds)
