@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import triton
 
-from kvproof.kernels.arguments import check_count, check_rows, check_tensor, check_vector
+from kvproof.kernels.arguments import check_count, check_tensor
+from kvproof.kernels.attention_checks import Keys, aligned, check_apart, check_heads, in_words
 from kvproof.kernels.attention_kernels import attend_kernel, merge_kernel
 from kvproof.kernels.attention_many import attend_many_kernel
 from kvproof.kernels.attention_plan import FEW_HEADS, MOST_SPLITS, Plan, plan_of, processors, splits_for, tiles
-from kvproof.kernels.fp8_parts import PACKED_DTYPES, as_bytes, has_native_e4m3, is_fnuz
+from kvproof.kernels.fp8_parts import as_bytes, has_native_e4m3, is_fnuz
 from kvproof.kernels.launch import launch
-from kvproof.models.packed_row import PACKED_BYTES, ROPE, WIDTH
+from kvproof.models.packed_row import WIDTH
 
 LOG2E = 1.4426950408889634
 MOST_SCRATCH_BYTES = 1 << 29
@@ -23,16 +23,6 @@ MERGE_TILE = (1, 128)
 """Heads and columns of a program that folds tiles: many small programs, since few tokens are split."""
 MERGE_TILE_CPU = (16, 512)
 """Likewise where programs run one after the other."""
-
-
-@dataclass(frozen=True)
-class Keys:
-    """One source of keys: rows, the entries that list them, and each token's slice of entries."""
-
-    rows: torch.Tensor
-    rope: torch.Tensor | None
-    indices: torch.Tensor
-    indptr: torch.Tensor
 
 
 def plan_for(tokens: int, heads: int, keys: Keys) -> Plan:
@@ -45,50 +35,6 @@ def plan_for(tokens: int, heads: int, keys: Keys) -> Plan:
         few = tokens * triton.cdiv(heads, block_h) <= processors(str(device))
     all_aligned = aligned(keys.rows) and (keys.rope is None or aligned(keys.rope))
     return plan_of(heads, packed=packed, hip=hip, few=few, aligned=all_aligned)
-
-
-def check_keys(names: tuple[str, str, str, str], keys: Keys, tokens: int, like: torch.Tensor) -> None:
-    """Refuse a source of keys that is out of its contract; ``names`` are the names of its four tensors."""
-    rows, rope, indices, indptr = names
-    if keys.rope is not None:
-        check_tensor(rows, keys.rows, ["rows", PACKED_BYTES], PACKED_DTYPES, like)
-        check_tensor(rope, keys.rope, [keys.rows.shape[0], ROPE], (torch.bfloat16,), like)
-        check_rows(rope, keys.rope)
-    else:
-        check_tensor(rows, keys.rows, ["rows", WIDTH], (torch.bfloat16,), like)
-    check_rows(rows, keys.rows)
-    check_vector(indices, keys.indices, 0, like)
-    check_vector(indptr, keys.indptr, tokens + 1, like)
-
-
-def in_words(rows: torch.Tensor, size: int) -> bool:
-    """Whether every row of a plane begins at a whole word of ``size`` bytes."""
-    return rows.data_ptr() % size == 0 and rows.stride(0) * rows.element_size() % size == 0
-
-
-def aligned(rows: torch.Tensor) -> bool:
-    """Whether Triton knows every row of a plane to begin at a multiple of 16 bytes, and so copies it ahead so."""
-    return rows.data_ptr() % 16 == 0 and rows.stride(0) % 16 == 0
-
-
-def check_heads(name: str, value: torch.Tensor, shape: list[str | int], like: torch.Tensor) -> None:
-    """Refuse what is no bf16 [T, H, 512] with contiguous heads; tokens and heads may be any distance apart."""
-    check_tensor(name, value, shape, (torch.bfloat16,), like)
-    if value.stride(2) != 1:
-        raise ValueError(f"{name} must have contiguous heads (last stride 1), got strides {list(value.stride())}")
-
-
-def check_apart(name: str, value: torch.Tensor) -> None:
-    """Refuse a result whose heads share elements. They may lie token after token, or head after head."""
-    tokens, heads, width = value.shape
-    by_token, by_head = value.stride(0), value.stride(1)
-    inner = (by_head, heads, by_token, tokens), (by_token, tokens, by_head, heads)
-    apart = any(
-        (count < 2 or step >= width) and (outer_count < 2 or outer >= (count - 1) * step + width)
-        for step, count, outer, outer_count in inner
-    )
-    if not apart:
-        raise ValueError(f"{name} has heads that overlap, with strides {list(value.stride())}; it is written")
 
 
 def run_attention(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from kvproof.kernels.attention_launch import Keys, check_keys, run_attention
+from kvproof.kernels.attention_checks import Keys, check_keys
+from kvproof.kernels.attention_launch import run_attention
 from kvproof.kernels.attention_plan import Plan
 
 

@@ -16,9 +16,9 @@ pytest.importorskip("triton")
 import torch
 
 from kvproof.harness.devices.interpret import InterpretDevice
+from kvproof.kernels.attention_checks import check_apart
 from kvproof.kernels.attention_decode.kernel import sparse_attn_v4_paged_decode
 from kvproof.kernels.attention_decode.spec import Source, attention
-from kvproof.kernels.attention_launch import check_apart
 from kvproof.kernels.attention_plan import tiles
 from kvproof.kernels.registry import all_kernels
 from kvproof.models.contract import TensorValue, bind, contiguous, within_bound
