@@ -10,14 +10,15 @@ from typing import Any
 
 from kvproof.harness.devices.base import Availability, Device
 from kvproof.harness.devices.registry import find_device
-from kvproof.harness.ir.compile import compile_ttir
+from kvproof.harness.ir.compile import CompileError, compile_ttir
 from kvproof.harness.ir.offsets import narrow_offsets
 from kvproof.harness.ir.reader import read_module
+from kvproof.harness.ir.reader.cursor import ReadError
 from kvproof.harness.run.targets import passed
 from kvproof.harness.run.trial import Trial, find_causes
 from kvproof.harness.targets.contracts import all_contracts, all_properties
 from kvproof.harness.targets.guards import guarded, unguarded
-from kvproof.harness.targets.launches import launched
+from kvproof.harness.targets.launches import Recording, recording
 from kvproof.harness.targets.loading import Bound, NotOffered, bound_to, structured
 from kvproof.harness.targets.profile import Adapter, Entry, Narrowing
 from kvproof.harness.targets.session import TargetKernel
@@ -156,24 +157,27 @@ def check(
     where = _Guarded(_device(device))
     kernel: Any = TargetKernel(contract, kernels[contract].contract, bound, _Types(types or {}))
     subject = CONFIGS[config] if config else None
-    before = dict(launched)
     trial = Trial(kernel, where, properties[contract], subject, entry, tolerated=tolerated)
-    hunt = find_causes(
-        trial,
-        budget_seconds=seconds,
-        seed=seed,
-        case_target=cases,
-        most_causes=causes,
-        shrink_seconds=shrink_seconds,
-    )
+    with recording() as launches:
+        hunt = find_causes(
+            trial,
+            budget_seconds=seconds,
+            seed=seed,
+            case_target=cases,
+            most_causes=causes,
+            shrink_seconds=shrink_seconds,
+        )
     faults = [
         f"{failure.message}\n    smallest input: {_input(failure.case)}\n    in {trial.known[failure.cause]} cases"
         for failure in hunt.failures
     ]
-    faults += _narrow(before, wide)
+    narrow, untold = _narrow(launches, wide)
+    faults += narrow
     if faults:
         head = f"{entry.function} does not keep the contract {contract!r} on {where.name}:"
         raise ConformanceError("\n".join([head, *(f"  {n}. {fault}" for n, fault in enumerate(faults, 1))]))
+    if untold:
+        raise NotCheckedError(f"{entry.function}, contract {contract!r}: {'; '.join(untold)}")
     verdict = passed(trial.ran, hunt.events, properties[contract].needs, trial)
     if not verdict.passed:
         raise NotCheckedError(
@@ -201,21 +205,30 @@ def _bound(function: Callable[..., Any], entry: Entry, contract: str) -> Bound:
         raise NotCheckedError(f"{reason} (signature: {signature})") from None
 
 
-def _narrow(before: Mapping[str, Any], wide: Sequence[str]) -> list[str]:
-    """Offsets in 32 bits into tensors of serving size, in the kernels that this check has launched."""
-    found: list[str] = []
-    for name, (function, signature) in launched.items():
-        if before.get(name) == (function, signature):
-            continue
+def _narrow(launches: Recording, wide: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Offsets in 32 bits into tensors of serving size, in every specialisation that this check has launched.
+
+    Returns:
+        The faults, each place once, and the kernels of which nothing can be told, with the reason.
+    """
+    found: dict[tuple[str, str, str], str] = {}
+    untold = [f"the offsets of {name} cannot be told: {why}" for name, why in launches.problems.items()]
+    for function, signature in launches.kernels.values():
         names = {function.__name__: tuple(n for n in function.arg_names if n in signature.types)}
-        for narrow in narrow_offsets(read_module(compile_ttir(function, signature).text), names):
+        try:
+            offsets = narrow_offsets(read_module(compile_ttir(function, signature).text), names)
+        except (CompileError, ReadError) as error:
+            untold.append(f"the offsets of {function.__name__} cannot be told: {error}")
+            continue
+        for narrow in offsets:
             if any(narrow.argument in {tensor, f"{tensor}_ptr"} for tensor in wide):
                 place = f"{narrow.places[0].file}:{narrow.places[0].line}" if narrow.places else "an unknown place"
-                found.append(
+                found.setdefault(
+                    (narrow.access, narrow.argument, place),
                     f"offset in 32 bits: the {narrow.access} through {narrow.argument} at {place} multiplies "
-                    f"{narrow.factors} before widening; it wraps in a pool of serving size"
+                    f"{narrow.factors} before widening; it wraps in a pool of serving size",
                 )
-    return found
+    return list(found.values()), list(dict.fromkeys(untold))
 
 
 def _input(case: Mapping[str, Any]) -> str:

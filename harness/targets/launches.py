@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
-from kvproof.harness.ir.compile import signature_of
+from kvproof.harness.ir.compile import CompileError, Signature, signature_of
 from kvproof.kernels.launch import current_backend
 
 launched: dict[str, tuple[Any, Any]] = {}
 """Function and signature of each kernel that was launched in this process, by name; of several the last."""
 
 
+@dataclass
+class Recording:
+    """What was launched while it was open.
+
+    Attributes:
+        kernels: function and signature of each specialisation, once, however often it was launched before.
+        problems: kernels of which the specialisation cannot be told, and why.
+    """
+
+    kernels: dict[tuple[Any, ...], tuple[Any, Signature]] = field(
+        default_factory=dict[tuple[Any, ...], tuple[Any, Signature]]
+    )
+    problems: dict[str, str] = field(default_factory=dict[str, str])
+
+
+_open: list[Recording] = []
+
+
+@contextmanager
+def recording() -> Iterator[Recording]:
+    """Within: every launch under :func:`redirected` is recorded, on a real device as well."""
+    found = Recording()
+    _open.append(found)
+    try:
+        yield found
+    finally:
+        _open[:] = [one for one in _open if one is not found]
+
+
 def _note(function: Any, args: tuple[Any, ...], meta: Mapping[str, Any]) -> None:
+    """Note a launch.
+
+    Raises:
+        CompileError: what it is specialised for cannot be told.
+    """
     name = f"{function.fn.__module__}:{function.fn.__qualname__}"
-    launched[name] = (function, signature_of(function, args, meta)[0])
+    try:
+        signature = signature_of(function, args, meta)[0]
+    except CompileError as error:
+        for one in _open:
+            one.problems[name] = str(error)
+        raise
+    launched[name] = (function, signature)
+    for one in _open:
+        # By identity: functions that a factory makes share their name. The value keeps the function alive.
+        one.kernels.setdefault((id(function), signature.key), (function, signature))
 
 
 @contextmanager
@@ -33,7 +77,7 @@ def redirected() -> Iterator[None]:
     def getitem(kernel: Any, grid: Any) -> Callable[..., Any]:
         backend = current_backend()
         if backend is None:
-            return _without_foreign_options(original(kernel, grid))
+            return _recorded(kernel, _without_foreign_options(original(kernel, grid)))
 
         def launch(*args: Any, **meta: Any) -> None:
             function, given = _configured(kernel, args, meta)
@@ -52,6 +96,20 @@ def redirected() -> Iterator[None]:
             yield
     finally:
         interface.__getitem__ = original
+
+
+def _recorded(kernel: Any, launch: Callable[..., Any]) -> Callable[..., Any]:
+    """The launch on a real device, noted if somebody records."""
+
+    def run(*args: Any, **meta: Any) -> Any:
+        if _open:
+            # The device decides what it runs; the recording says what could not be told of it.
+            with suppress(CompileError):
+                function, given = _configured(kernel, args, meta)
+                _note(function, args, given)
+        return launch(*args, **meta)
+
+    return run
 
 
 AMD_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "kpack")

@@ -10,10 +10,15 @@ import pytest
 
 pytest.importorskip("triton")
 
+import torch
 from standin import kernels
 from standin.layout import Window
 
 from kvproof.conformance import Conformance, ConformanceError, NotCheckedError, check
+from kvproof.harness.ir.compile import CompileError
+from kvproof.harness.run import conformance
+from kvproof.harness.targets import launches
+from kvproof.harness.targets.launches import recording
 
 WINDOWS = {"WindowParams": Window}
 
@@ -100,6 +105,50 @@ def test_a_faulty_variant_is_found(checker: Checker, fault: str, words: str) -> 
     assert words in str(found.value)
     if fault != "narrow offset":
         assert "smallest input:" in str(found.value)
+
+
+def other_write(**given: Any) -> None:
+    kernels.swa_write(**given, fault="narrow offset")
+
+
+def test_every_check_of_a_process_looks_at_the_kernels_that_it_launches_itself() -> None:
+    told: list[str] = []
+    narrow = partial(kernels.swa_write, fault="narrow offset")
+    for function in (narrow, narrow, other_write, narrow):
+        with pytest.raises(ConformanceError) as found:
+            check(function, "window_write", types=WINDOWS, cases=8, seconds=30)
+        told.append(str(found.value).split("\n", 1)[1])
+    assert "offset in 32 bits: the store through pool at" in told[0]
+    assert told == [told[0]] * 4
+    # Nor does it hold one function to what another has launched before.
+    with pytest.raises(NotCheckedError, match="ran 8 of the"):
+        check(kernels.swa_write, "window_write", types=WINDOWS, cases=8, seconds=30)
+
+
+def test_a_kernel_whose_offsets_cannot_be_told_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_launch: Any) -> Any:
+        raise CompileError("argument extra is a tuple")
+
+    with recording() as found:
+        monkeypatch.setattr(launches, "signature_of", refuse)
+        launch = launches._recorded(kernels._scatter_kernel, lambda *_args, **_options: "launched")
+        assert launch(1, 2, D=3) == "launched"  # what a real device makes of it is the device's
+    assert list(found.problems.values()) == ["argument extra is a tuple"]
+    faults, untold = conformance._narrow(found, conformance.WIDE)
+    assert not faults
+    assert untold == ["the offsets of standin.kernels:_scatter_kernel cannot be told: argument extra is a tuple"]
+
+
+def test_launches_on_a_real_device_are_recorded_and_every_specialisation_counts() -> None:
+    launch = launches._recorded(kernels._scatter_kernel, lambda *_args, **_options: None)
+    with recording() as outer:
+        with recording() as found:
+            for columns in (2, 4, 4):
+                launch(*(torch.zeros(4, dtype=torch.int32),) * 4, 5, 5, 7, D=columns, BLOCK=4, FAULT="")
+        launch(*(torch.zeros(4, dtype=torch.int32),) * 4, 5, 5, 7, D=8, BLOCK=8, FAULT="")
+    launch(*(torch.zeros(4, dtype=torch.int32),) * 4, 5, 5, 7, D=9, BLOCK=16, FAULT="")
+    assert [signature.constants["D"] for _, signature in found.kernels.values()] == [2, 4]
+    assert [signature.constants["D"] for _, signature in outer.kernels.values()] == [2, 4, 8]
 
 
 def test_a_signature_that_does_not_fit_is_said_and_nothing_passes() -> None:
