@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from kvproof.harness.ir.target import CUDA_90, Target
 
@@ -35,9 +36,28 @@ class Signature:
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal for equal specialisations."""
-        # 1, 1.0 and True are equal as dictionary keys and not as constants.
-        kinds = tuple(type(value) for value in self.constants.values())
-        return (tuple(self.types.items()), tuple(self.constants.items()), kinds)
+        constants = tuple(
+            [
+                (name, type(value), value if type(value) in _PLAIN else _exact(value))
+                for name, value in self.constants.items()
+            ]
+        )
+        return (tuple(self.types.items()), constants)
+
+
+_PLAIN = frozenset({int, bool, str, type(None)})
+"""Types of which equal values are the same constant. (1, 1.0 and True are equal, and are not: hence the types.)"""
+
+
+def _exact(value: Any) -> Any:
+    """What is equal for constants that a compiler takes for the same: a float's bits, each element of a tuple."""
+    if isinstance(value, float):
+        return struct.pack("<d", value)
+    if isinstance(value, (tuple, list)):
+        return tuple((type(each), _exact(each)) for each in cast("Sequence[Any]", value))
+    if type(value).__name__ == "constexpr":
+        return (type(value.value), _exact(value.value))
+    return value
 
 
 @dataclass(frozen=True)

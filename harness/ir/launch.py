@@ -31,7 +31,7 @@ class Executor:
         self._plans: dict[tuple[Any, ...], tuple[Any, Executable]] = {}
         self._storages: dict[int, Storage] = {}
         self._kept: list[Any] = []
-        self._undefined: dict[int, Any] = {}
+        self._undefined: dict[int, list[tuple[Any, int]]] = {}
         self._arguments: Mapping[int, tuple[int, npt.NDArray[Any], TensorValue]] = {}
 
     def __call__(self, kernel: Any, grid: Any, *args: Any, **meta: Any) -> None:
@@ -69,6 +69,8 @@ class Executor:
                 whole = data.view(np.uint8)
                 known = Storage(whole, np.zeros(whole.size, bool) if key in self._undefined else None)
                 self._storages[key] = known
+            if known.written is not None and self._filled(key):
+                known.written = None
             return Segment(name, known, value.offset * item, item, value.shape, value.strides)
         storage = tensor.untyped_storage()
         item = tensor.element_size()
@@ -80,6 +82,8 @@ class Executor:
             self._storages[key] = known
             # A storage's address identifies it only while something keeps it alive.
             self._kept.append(storage)
+        if known.written is not None and self._filled(key):
+            known.written = None
         return Segment(name, known, tensor.storage_offset() * item, item, tuple(tensor.shape), tensor.stride())
 
     def arguments(self, given: Mapping[int, tuple[int, npt.NDArray[Any], TensorValue]]) -> None:
@@ -87,9 +91,16 @@ class Executor:
         self._arguments = given
 
     def undefined(self, tensor: Any) -> None:
-        """Take the tensor's storage for never written: reading it before a kernel wrote it is reported."""
-        storage = tensor.untyped_storage()
-        self._undefined[storage.data_ptr()] = storage
+        """Take the tensor's storage for never written: reading it before a kernel wrote it is reported.
+
+        Once torch itself wrote to it (``fill_``, ``copy_``), all of it counts as written.
+        """
+        version = 0 if tensor.is_inference() else tensor._version
+        self._undefined.setdefault(tensor.untyped_storage().data_ptr(), []).append((tensor, version))
+
+    def _filled(self, key: int) -> bool:
+        """Whether torch wrote to a storage since it was taken for never written: views share a count of writes."""
+        return any(not t.is_inference() and t._version != before for t, before in self._undefined.get(key, ()))
 
     def take(self) -> list[Report]:
         """The reports so far; forgets them and the tensors."""
@@ -125,22 +136,28 @@ def storage_bytes(storage: Any) -> npt.NDArray[np.uint8]:
     return np.frombuffer((ctypes.c_uint8 * size).from_address(storage.data_ptr()), np.uint8)
 
 
-_EMPTY = ("empty", "empty_like", "empty_strided")
+_EMPTY = ("empty", "empty_like", "empty_strided", "empty_permuted")
+_NEW_EMPTY = ("new_empty", "new_empty_strided")
 
 
 @contextmanager
 def tracking_empty(note: Callable[[Any], None]) -> Iterator[None]:
-    """Call ``note`` with every tensor that torch allocates without filling it, by its functions of that name."""
+    """Call ``note`` with every tensor that torch allocates without filling it, by its functions or methods."""
     import torch  # noqa: PLC0415  (an optional package)
 
     originals = {name: getattr(torch, name) for name in _EMPTY}
+    methods = {name: getattr(torch.Tensor, name) for name in _NEW_EMPTY}
     try:
         for name, original in originals.items():
             setattr(torch, name, _noting(original, note))
+        for name, original in methods.items():
+            setattr(torch.Tensor, name, _noting(original, note))
         yield
     finally:
         for name, original in originals.items():
             setattr(torch, name, original)
+        for name, original in methods.items():
+            setattr(torch.Tensor, name, original)
 
 
 def _noting(original: Callable[..., Any], note: Callable[[Any], None]) -> Callable[..., Any]:

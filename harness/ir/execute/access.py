@@ -133,7 +133,7 @@ class Accesses:
             self._report_outside(segment, offset, bad, width, at)
             active = good & (True if mask is None else mask)
         byte = offset + segment.start if segment.start else offset
-        if segment.item != width or segment.start % width:
+        if at.loose or segment.start % width:
             odd = byte % width != 0
             if active is not None:
                 odd = odd & active
@@ -197,13 +197,14 @@ class Accesses:
 
     def _check_written(self, segment: Segment, cells: Array, active: Array | None, at: Place) -> None:
         written = segment.storage.written
-        if written is None:
-            return
         width = WIDTHS[at.element]
+        if written is None or written.size < width:
+            return
         cells = cells if active is None else np.where(active, cells, 0)
         fresh = ~written[cells * width]
-        if width > 1:
-            fresh |= ~written[cells * width + width - 1]
+        # A cell was written whole or not at all, unless narrower stores may have written a part of it.
+        for byte in range(segment.storage.narrowest, width, segment.storage.narrowest):
+            fresh |= ~written[cells * width + byte]
         if active is not None:
             fresh &= active
         if fresh.any():
@@ -247,8 +248,10 @@ class Accesses:
 
     def _mark_written(self, storage: Storage, cells: Array, width: int) -> None:
         if storage.written is not None:
-            for byte in range(width):
-                storage.written[cells * width + byte] = True
+            storage.narrowest = min(storage.narrowest, width)
+            # All bytes of a cell at once: each is a 1 of its own.
+            whole = storage.written.size // width * width
+            storage.written[:whole].view(f"u{width}")[cells] = int.from_bytes(b"\1" * width, "little")
 
     # ---- atomics ---------------------------------------------------------------
 
@@ -288,14 +291,23 @@ Update = Callable[[Array, Array, int], Array]
 """From (old value, operand, position) to the new value, each an array of one element."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Place:
-    """Which operation accesses memory, for how many lanes of which programs."""
+    """Which operation accesses memory, for how many lanes of which programs. Never changed.
+
+    Attributes:
+        operation: it.
+        element: type of what it accesses.
+        shape: its lanes.
+        programs: linear ids of the programs.
+        loose: its pointer may be off by a part of an element: narrower elements were counted on the way to it.
+    """
 
     operation: Operation
     element: str
     shape: tuple[int, ...]
     programs: Array
+    loose: bool
 
     @property
     def location(self) -> Location:

@@ -27,10 +27,12 @@ class Storage:
     Attributes:
         data: the bytes, one-dimensional and writable.
         written: which bytes hold a defined value; None if all do.
+        narrowest: bytes of the narrowest store that wrote some of them; a power of 2, at most 8.
     """
 
     data: npt.NDArray[np.uint8]
     written: npt.NDArray[np.bool_] | None = None
+    narrowest: int = 8
 
 
 @dataclass(eq=False)
@@ -75,7 +77,9 @@ class Segment:
         first = np.where(within, offset, 0)
         result = within & self._in_view(first // self.item)
         if width > self.item:
-            result &= self._in_view((first + width - 1) // self.item)
+            # Every item of it: the first may lie in one row and the last in the next.
+            for byte in (*range(self.item, width - self.item, self.item), width - 1):
+                result &= self._in_view((first + byte) // self.item)
         return result
 
     def _in_view(self, element: Array) -> Array:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from kvproof.harness.ir.execute.access import Place, Update, atomic_update, poison
+from kvproof.harness.ir.execute.access import WIDTHS, Place, Update, atomic_update, poison
 from kvproof.harness.ir.execute.memory import Segment
 from kvproof.harness.ir.execute.plan import Frame, Maker, Planner, Step
 from kvproof.harness.ir.execute.report import Kind, Report
 from kvproof.harness.ir.execute.values import Array, UnsupportedOperation, carrier
-from kvproof.harness.ir.reader import Operation, Type
+from kvproof.harness.ir.reader import Operation
 
 Segments = Callable[[Array, "Array | None", Frame], Iterator["tuple[Segment, Array | None]"]]
 """From (addresses, mask, frame) to each segment concerned with the mask of its lanes."""
@@ -44,12 +44,14 @@ def _segments(operation: Operation, planner: Planner) -> Segments:
     return several
 
 
-def _place(operation: Operation, frame: Frame, type_: Type) -> Place:
-    return Place(operation, type_.pointee, type_.shape, frame.programs)
+def _loose(operation: Operation, planner: Planner) -> bool:
+    pointer = operation.operands[0]
+    return planner.grains.get(pointer.number, 1) % WIDTHS[pointer.type.pointee] != 0
 
 
 def _load(operation: Operation, planner: Planner) -> Step:
     segments = _segments(operation, planner)
+    loose = _loose(operation, planner)
     type_ = operation.operands[0].type
     p, *rest = (o.number for o in operation.operands)
     m, other = (*rest, None, None)[:2]
@@ -61,14 +63,14 @@ def _load(operation: Operation, planner: Planner) -> Step:
         address, mask = values[p], None if m is None else values[m]
         assert address is not None  # SSA: defined
         default = None if other is None else values[other]
-        at = Place(operation, type_.pointee, type_.shape, frame.programs)
+        at = Place(operation, type_.pointee, type_.shape, frame.programs, loose)
         values[r] = frame.accesses.load(frame.arguments[argument], address, mask, default, at)  # type: ignore[index]
 
     def step(values: list[Array | None], frame: Frame) -> None:
         address, mask = values[p], None if m is None else values[m]
         assert address is not None  # SSA: defined
         default = None if other is None else values[other]
-        at = _place(operation, frame, type_)
+        at = Place(operation, type_.pointee, type_.shape, frame.programs, loose)
         found: Array | None = None
         for segment, lanes in segments(address, mask, frame):
             data = frame.accesses.load(segment, address, lanes, default, at)
@@ -82,6 +84,7 @@ def _load(operation: Operation, planner: Planner) -> Step:
 
 def _store(operation: Operation, planner: Planner) -> Step:
     segments = _segments(operation, planner)
+    loose = _loose(operation, planner)
     type_ = operation.operands[0].type
     p, v, *rest = (o.number for o in operation.operands)
     m = rest[0] if rest else None
@@ -91,7 +94,7 @@ def _store(operation: Operation, planner: Planner) -> Step:
         assert address is not None  # SSA: defined
         assert value is not None
         mask = None if m is None else values[m]
-        at = _place(operation, frame, type_)
+        at = Place(operation, type_.pointee, type_.shape, frame.programs, loose)
         for segment, lanes in segments(address, mask, frame):
             frame.accesses.store(segment, address, value, lanes, at)
 
@@ -100,6 +103,7 @@ def _store(operation: Operation, planner: Planner) -> Step:
 
 def _atomic(operation: Operation, planner: Planner) -> Step:
     segments = _segments(operation, planner)
+    loose = _loose(operation, planner)
     type_ = operation.operands[0].type
     swap = operation.name == "tt.atomic_cas"
     update = None if swap else atomic_update(operation.words[0], type_.pointee)
@@ -112,7 +116,7 @@ def _atomic(operation: Operation, planner: Planner) -> Step:
         assert address is not None  # SSA: defined
         assert value is not None
         mask = None if m is None else values[m]
-        at = _place(operation, frame, type_)
+        at = Place(operation, type_.pointee, type_.shape, frame.programs, loose)
         shape = (len(frame.programs), *type_.shape)
         how = update
         if how is None:

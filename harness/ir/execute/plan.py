@@ -9,6 +9,7 @@ import numpy as np
 
 from kvproof.harness.ir.execute.access import Accesses
 from kvproof.harness.ir.execute.memory import Memory, Segment
+from kvproof.harness.ir.execute.pointers import grains_of, sources_of
 from kvproof.harness.ir.execute.values import Array, UnsupportedOperation
 from kvproof.harness.ir.reader import Block, Function, Location, Module, Operation, Region, Value
 
@@ -175,6 +176,8 @@ class Planner:
 
     Attributes:
         known: values that depend on constants alone, by value number.
+        sources: arguments that a pointer may come from, by value number; see :func:`sources_of`.
+        grains: bytes that a pointer's distance from its argument is a multiple of; see :func:`grains_of`.
     """
 
     def __init__(self, module: Module, makers: dict[str, Maker], foldable: frozenset[str]) -> None:
@@ -183,7 +186,8 @@ class Planner:
         self._makers = makers
         self.known: dict[int, Array] = {}
         self.count = 1 + max((v.number for v in _all_values(module)), default=-1)
-        self.sources = _pointer_sources(module)
+        self.sources = sources_of(module)
+        self.grains = grains_of(module)
 
     def function(self, function: Function) -> RegionPlan:
         """The plan of a function's body.
@@ -314,50 +318,3 @@ def _needs(region: Region) -> tuple[tuple[int, ...], ...]:
             changed |= wanted != uses[at]
             uses[at] = wanted
     return tuple(tuple(sorted(used)) for used in uses)
-
-
-def _pointer_sources(module: Module) -> dict[int, frozenset[int]]:
-    """For each pointer value the arguments that it may come from; none where it cannot be told."""
-    sources: dict[int, frozenset[int]] = {}
-    for function in module.functions.values():
-        for argument in function.arguments:
-            if argument.type.is_pointer and function.public:
-                sources[argument.number] = frozenset({argument.number})
-        changed = True
-        while changed:
-            changed = False
-            for operation in function.body.walk():
-                for value, found in _flow(operation, sources):
-                    if found - sources.get(value.number, frozenset()):
-                        sources[value.number] = sources.get(value.number, frozenset()) | found
-                        changed = True
-    return sources
-
-
-def _flow(operation: Operation, sources: dict[int, frozenset[int]]) -> list[tuple[Value, frozenset[int]]]:
-    def of(*values: Value) -> frozenset[int]:
-        return frozenset().union(*(sources.get(v.number, frozenset()) for v in values))
-
-    found: list[tuple[Value, frozenset[int]]] = []
-    if operation.name in {"scf.if", "scf.for", "scf.while"}:
-        ends = [region.block.operations[-1].operands for region in operation.regions]
-        carried = operation.operands[3:] if operation.name == "scf.for" else operation.operands
-        if operation.name == "scf.for":
-            inner = operation.regions[0].block.arguments[1:]
-            for result, argument, start, end in zip(operation.results, inner, carried, ends[0], strict=True):
-                found += [(argument, of(start, end)), (result, of(start, end))]
-        elif operation.name == "scf.if":
-            for i, result in enumerate(operation.results):
-                found.append((result, of(*(end[i] for end in ends))))
-        else:
-            before, after = (region.block.arguments for region in operation.regions)
-            condition, yielded = ends[0][1:], ends[1]
-            for argument, start, end in zip(before, carried, yielded, strict=True):
-                found.append((argument, of(start, end)))
-            for argument, result, passed in zip(after, operation.results, condition, strict=True):
-                found += [(argument, of(passed)), (result, of(passed))]
-    elif operation.name in {"tt.load", "tt.call"}:
-        return []
-    else:
-        found = [(result, of(*operation.operands)) for result in operation.results if result.type.is_pointer]
-    return [(value, source) for value, source in found if value.type.is_pointer]
