@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
 
 from kvproof.kernels.arguments import check_count, check_tensor
 from kvproof.kernels.attention_checks import Keys, aligned, check_apart, check_heads, in_words
@@ -13,7 +12,7 @@ from kvproof.kernels.attention_kernels import attend_kernel, merge_kernel
 from kvproof.kernels.attention_many import attend_many_kernel
 from kvproof.kernels.attention_plan import FEW_HEADS, MOST_SPLITS, Plan, plan_of, processors, splits_for, tiles
 from kvproof.kernels.fp8_parts import as_bytes, has_native_e4m3, is_fnuz
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch
 from kvproof.models.packed_row import WIDTH
 
 LOG2E = 1.4426950408889634
@@ -32,7 +31,7 @@ def plan_for(tokens: int, heads: int, keys: Keys) -> Plan:
     few = False
     if device.type == "cuda" and not hip:
         block_h = tiles(heads, packed=packed, hip=hip).block_h
-        few = tokens * triton.cdiv(heads, block_h) <= processors(str(device))
+        few = tokens * cdiv(heads, block_h) <= processors(str(device))
     all_aligned = aligned(keys.rows) and (keys.rope is None or aligned(keys.rope))
     return plan_of(heads, packed=packed, hip=hip, few=few, aligned=all_aligned)
 
@@ -118,7 +117,7 @@ def _attend_many(
     tensors, strides = _sources(q, keys, extend)
     launch(
         attend_many_kernel,
-        (tokens * triton.cdiv(heads, plan.block_h),),
+        (tokens * cdiv(heads, plan.block_h),),
         q,
         out,
         attn_sink,
@@ -154,7 +153,7 @@ def _attend_few(
     splits: int,
 ) -> None:
     tokens, heads = q.shape[0], q.shape[1]
-    programs = tokens * triton.cdiv(heads, plan.block_h)
+    programs = tokens * cdiv(heads, plan.block_h)
     entries = keys.indices.shape[0] // plan.block_n + tokens
     entries += 0 if extend is None else extend.indices.shape[0] // plan.block_n + tokens
     splits = splits or splits_for(programs, q.device)
@@ -200,7 +199,7 @@ def _attend_few(
         block_h, columns = MERGE_TILE_CPU if q.device.type == "cpu" else MERGE_TILE
         launch(
             merge_kernel,
-            (tokens * triton.cdiv(heads, block_h), WIDTH // columns),
+            (tokens * cdiv(heads, block_h), WIDTH // columns),
             out,
             attn_sink,
             keys.indptr,

@@ -11,6 +11,7 @@ import triton.language as tl
 
 from kvproof.kernels.arguments import POSITION_DTYPES, check_count, check_vector
 from kvproof.kernels.index_spec import serves
+from kvproof.kernels.launch import cdiv
 from kvproof.kernels.row_index.kernel import compress_row, ring_offset
 from kvproof.models.index import INT32_MAX, as_index
 from kvproof.models.row_space import HCA_RATIO, UnifiedPoolGeometry
@@ -94,7 +95,7 @@ def write_groups(
 def group_splits(tokens: int, most_groups: int, block: int) -> int:
     """Programs that share one token's groups: as many as fill a GPU, no more than there can be blocks of them."""
     wanted = max(FULL_GRID // max(tokens, 1), 1)
-    return max(min(wanted, triton.cdiv(most_groups, block)), 1)
+    return max(min(wanted, cdiv(most_groups, block)), 1)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import ROW_DTYPES, check_rows, check_tensor
+from kvproof.kernels.launch import next_power_of_2
 from kvproof.kernels.row_index.kernel import row_offset
 
 TILE_BYTES = 8192
@@ -53,9 +54,9 @@ def as_bytes(value: torch.Tensor) -> torch.Tensor:
 
 def tile(row_bytes: int, rows: int) -> tuple[int, int]:
     """(rows a program, warps a program) for ``rows`` rows of ``row_bytes`` bytes; both powers of two."""
-    width = triton.next_power_of_2(max(row_bytes, 1))
+    width = next_power_of_2(max(row_bytes, 1))
     most = max(TILE_BYTES // width, 1)
-    wanted = triton.next_power_of_2(max(rows // FULL_GRID, 1))
+    wanted = next_power_of_2(max(rows // FULL_GRID, 1))
     taken = min(most, wanted)
     return taken, min(max(taken * width // (16 * 32), 1), 4)
 

@@ -64,6 +64,7 @@ class TorchArguments:
         import torch  # noqa: PLC0415
 
         flat = self._storages.get(id(value.storage))
+        first = flat is None
         if flat is None:
             carried = value.storage.copy().view(_CARRIERS.get(value.dtype, value.storage.dtype))
             flat = torch.from_numpy(carried)
@@ -75,7 +76,7 @@ class TorchArguments:
         wanted = torch_dtype(value.dtype)
         typed = flat if flat.dtype is wanted else flat.view(wanted)
         if len(value.shape) == 1 and value.strides == (1,) and value.shape[0] == value.storage.size:
-            return typed.view(value.shape)  # a tensor of its own, as each argument is
+            return typed if first else typed.view(value.shape)  # a tensor of its own, as each argument is
         return typed.as_strided(value.shape, value.strides, value.offset)
 
     def shared(self) -> Mapping[int, tuple[int, Any, TensorValue]]:
@@ -100,13 +101,7 @@ class TorchArguments:
         """Every tensor argument as it is now."""
         host = self._shared or {key: flat.cpu().numpy() for key, flat in self._storages.items()}
         return {
-            name: TensorValue(
-                value.dtype,
-                host[id(value.storage)].view(STORAGE_DTYPES[value.dtype]),
-                value.shape,
-                value.strides,
-                value.offset,
-            )
+            name: value.over(host[id(value.storage)].view(STORAGE_DTYPES[value.dtype]))
             for name, value in self._values.items()
             if isinstance(value, TensorValue)
         }

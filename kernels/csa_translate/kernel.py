@@ -14,7 +14,7 @@ from kvproof.kernels.arguments import (
     check_vector,
 )
 from kvproof.kernels.index_parts import check_positions, visible_groups
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.row_index.kernel import compress_row
 from kvproof.models.index import INT32_MAX
 from kvproof.models.row_space import CSA_RATIO
@@ -145,10 +145,10 @@ def csa_translate_pack(
     sequences, columns = block_tables.shape
     if sequences == 0 or topk == 0:
         return
-    block = min(triton.next_power_of_2(topk), 512 if tokens >= MEDIUM_BATCH else 128)
+    block = min(next_power_of_2(topk), 512 if tokens >= MEDIUM_BATCH else 128)
     launch(
         csa_translate_kernel,
-        (tokens, triton.cdiv(topk, block)),
+        (tokens, cdiv(topk, block)),
         topk_local,
         block_tables,
         positions,

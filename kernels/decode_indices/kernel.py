@@ -26,7 +26,7 @@ from kvproof.kernels.index_parts import (
     slice_bounds,
     wrapped,
 )
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import launch, next_power_of_2
 from kvproof.models.row_space import CSA_RATIO, DENSE_RATIO, HCA_RATIO, UnifiedPoolGeometry
 
 
@@ -271,7 +271,7 @@ def write_v4_paged_decode_indices(
         *(0 if indices is None else indices.shape[0] for _, _, indices in buffers),
         **dict(zip(("SWA", "CSA", "HCA"), on.values(), strict=True)),
         **dict(zip(("SWA_RUN", "CSA_RUN", "HCA_RUN"), (w.run for w in windows), strict=True)),
-        BLOCK_W=triton.next_power_of_2(win),
+        BLOCK_W=next_power_of_2(win),
         num_warps=1,
     )
 

@@ -20,7 +20,7 @@ from kvproof.kernels.fp8_parts import (
     is_fnuz,
     store_packed,
 )
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch
 from kvproof.kernels.row_index.kernel import row_offset
 from kvproof.models.packed_row import PACKED_BYTES, ROPE, WIDTH
 
@@ -83,7 +83,7 @@ def quantize_bf16_to_v4_2buff(
     check_rows("rope", rope, distinct=True)
     launch(
         fp8_pack_kernel,
-        (triton.cdiv(n, ROWS),),
+        (cdiv(n, ROWS),),
         src,
         as_bytes(packed),
         rope,

@@ -8,7 +8,7 @@ import triton.language as tl
 
 from kvproof.kernels.arguments import check_rows, check_tensor
 from kvproof.kernels.fp8_parts import PACKED_DTYPES, as_bytes, decode_e4m3, is_fnuz, scale_of_byte
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch
 from kvproof.kernels.row_index.kernel import row_offset
 from kvproof.models.packed_row import PACKED_BYTES, ROPE, WIDTH
 
@@ -85,7 +85,7 @@ def dequantize_v4_2buff_to_bf16(
     check_rows("out", out, distinct=True)
     launch(
         fp8_unpack_kernel,
-        (triton.cdiv(n, ROWS),),
+        (cdiv(n, ROWS),),
         as_bytes(packed),
         rope,
         out,

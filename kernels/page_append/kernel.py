@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import check_rows, check_tensor
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.page_parts import BYTES, check_cache, data_record, move_bytes, scale_record
 from kvproof.kernels.row_index.kernel import row_offset
 from kvproof.kernels.row_moves import tile
@@ -88,7 +88,7 @@ def page_append(
     rows, warps = tile(data.shape[1], tokens)
     launch(
         page_append_kernel,
-        (triton.cdiv(tokens, rows),),
+        (cdiv(tokens, rows),),
         data,
         scales,
         slot_mapping,
@@ -102,8 +102,8 @@ def page_append(
         DATA=data.shape[1],
         SCALE=scales.shape[1],
         INTERLEAVED=bool(interleaved),
-        BLOCK_DATA=triton.next_power_of_2(data.shape[1]),
-        BLOCK_SCALE=triton.next_power_of_2(scales.shape[1]),
+        BLOCK_DATA=next_power_of_2(data.shape[1]),
+        BLOCK_SCALE=next_power_of_2(scales.shape[1]),
         ROWS=rows,
         num_warps=warps,
     )

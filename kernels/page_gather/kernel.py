@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import INDEX_DTYPES, check_contiguous, check_rows, check_tensor
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.page_parts import BYTES, check_cache, data_record, move_bytes, scale_record
 from kvproof.kernels.row_index.kernel import row_offset
 from kvproof.kernels.row_moves import tile
@@ -101,7 +101,7 @@ def page_gather(
     rows, warps = tile(data.shape[2], sequences * places)
     launch(
         page_gather_kernel,
-        (sequences, triton.cdiv(places, rows)),
+        (sequences, cdiv(places, rows)),
         cache,
         block_tables,
         starts,
@@ -117,8 +117,8 @@ def page_gather(
         DATA=data.shape[2],
         SCALE=scales.shape[2],
         INTERLEAVED=bool(interleaved),
-        BLOCK_DATA=triton.next_power_of_2(data.shape[2]),
-        BLOCK_SCALE=triton.next_power_of_2(scales.shape[2]),
+        BLOCK_DATA=next_power_of_2(data.shape[2]),
+        BLOCK_SCALE=next_power_of_2(scales.shape[2]),
         ROWS=rows,
         num_warps=warps,
     )

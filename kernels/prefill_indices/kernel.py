@@ -23,7 +23,7 @@ from kvproof.kernels.index_parts import (
     wrapped,
     write_groups,
 )
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import launch, next_power_of_2
 from kvproof.models.row_space import CSA_RATIO, DENSE_RATIO, HCA_RATIO, UnifiedPoolGeometry
 
 GROUPS = 128
@@ -291,7 +291,7 @@ def write_v4_paged_prefill_indices(
         **dict(zip(("SWA_RUN", "CSA_RUN", "HCA_RUN"), (w.run for w in windows), strict=True)),
         RATIO=HCA_RATIO,
         PER_BLOCK=max(geometry.block_size // HCA_RATIO, 1),
-        BLOCK_W=triton.next_power_of_2(win),
+        BLOCK_W=next_power_of_2(win),
         BLOCK_G=GROUPS,
         num_warps=1,
     )

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import INDEX_DTYPES, POSITION_DTYPES, check_contiguous, check_count, check_tensor
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch
 from kvproof.models.index import INT32_MAX
 from kvproof.models.row_space import WindowParams
 
@@ -154,7 +154,7 @@ def row_index(
     check_contiguous("slots", slots)
     envelope_rows = check_count("envelope_rows", envelope_rows, 0, INT32_MAX)
     row_stride = check_count("row_stride", row_stride, 1, INT32_MAX)
-    grid = (triton.cdiv(n, BLOCK),)
+    grid = (cdiv(n, BLOCK),)
     launch(window_row_probe, grid, slots, positions, window_rows, n, *scalars, BLOCK=BLOCK)
     launch(compress_row_probe, grid, blocks, block_rows, compress_rows, n, envelope_rows, BLOCK=BLOCK)
     launch(row_offset_probe, grid, plane_rows, offsets, n, row_stride, BLOCK=BLOCK)

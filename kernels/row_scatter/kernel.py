@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import INDEX_DTYPES, ROW_DTYPES, check_rows, check_tensor, check_vector
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.row_moves import as_bytes, move_rows, tile
 from kvproof.kernels.row_scatter_planes.kernel import scatter_planes
 
@@ -81,7 +81,7 @@ def swa_scatter_rows(
     rows, warps = tile(columns * kv.element_size(), tokens)
     launch(
         row_scatter_kernel,
-        (triton.cdiv(tokens, rows),),
+        (cdiv(tokens, rows),),
         kv,
         dest_rows,
         batch_id_per_token,
@@ -91,7 +91,7 @@ def swa_scatter_rows(
         tokens,
         pool.shape[0],
         D=columns,
-        BLOCK_D=triton.next_power_of_2(columns),
+        BLOCK_D=next_power_of_2(columns),
         ROWS=rows,
         num_warps=warps,
     )

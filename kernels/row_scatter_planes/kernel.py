@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import INDEX_DTYPES, check_vector
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.row_moves import check_planes, move_rows, tile
 
 
@@ -67,7 +67,7 @@ def scatter_planes(
     rows, warps = tile(columns * packed.element_size(), tokens)
     launch(
         row_scatter_planes_kernel,
-        (triton.cdiv(tokens, rows),),
+        (cdiv(tokens, rows),),
         packed,
         rope,
         dest_rows,
@@ -81,9 +81,9 @@ def scatter_planes(
         tokens,
         pool.shape[0],
         D=columns,
-        BLOCK_D=triton.next_power_of_2(columns),
+        BLOCK_D=next_power_of_2(columns),
         D_ROPE=rope.shape[1],
-        BLOCK_ROPE=triton.next_power_of_2(rope.shape[1]),
+        BLOCK_ROPE=next_power_of_2(rope.shape[1]),
         ROWS=rows,
         num_warps=warps,
     )

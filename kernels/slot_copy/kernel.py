@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import check_contiguous, check_count, check_tensor
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch
 from kvproof.models.index import INT32_MAX
 
 TILE_BYTES = 8192
@@ -73,7 +73,7 @@ def copy_spans(source: torch.Tensor, target: torch.Tensor, spans: torch.Tensor, 
     granule = check_count("granule", granule, 1, INT32_MAX)
     count = spans.shape[0]
     # No span is longer than a buffer.
-    tiles = triton.cdiv(min(source.shape[0], target.shape[0]), TILE_BYTES)
+    tiles = cdiv(min(source.shape[0], target.shape[0]), TILE_BYTES)
     launch(
         slot_copy_kernel,
         (count, min(max(FULL_GRID // max(count, 1), 1), tiles)),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-import triton
 
 from kvproof.kernels.arguments import check_contiguous, check_count, check_rows, check_tensor, check_vector
 from kvproof.kernels.fp8_parts import has_native_e4m3
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import launch, next_power_of_2
 from kvproof.kernels.split_attention.kernel import split_attention_kernel
 from kvproof.kernels.split_attention.spec import WRITTEN, plan_of
 from kvproof.models.scratch import HEAD_DIM, HEADS_PER_FLAG, Layout, ScratchPlan, launch_tag
@@ -187,7 +186,7 @@ def _launch_stages(
             D=HEAD_DIM,
             CHUNK=plan.chunk,
             BLOCK_K=BLOCK_K,
-            BLOCK_C=triton.next_power_of_2(plan.chunks),
+            BLOCK_C=next_power_of_2(plan.chunks),
             FNUZ=False,
             NATIVE=has_native_e4m3(kv),
             num_warps=8,

@@ -14,7 +14,7 @@ from kvproof.kernels.arguments import (
     check_tensor,
     check_vector,
 )
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.row_index.kernel import row_offset
 from kvproof.kernels.state_update.spec import pooled
 
@@ -116,10 +116,10 @@ def update_compressor_states(
     sequences = state_slot_mapping.shape[0]
     if rows == 0 or dim == 0 or slots == 0 or sequences == 0:
         return
-    block = min(triton.next_power_of_2(dim), 1024)
+    block = min(next_power_of_2(dim), 1024)
     launch(
         state_update_kernel,
-        (write_plan.shape[0], triton.cdiv(dim, block)),
+        (write_plan.shape[0], cdiv(dim, block)),
         kv,
         score,
         ape,

@@ -8,7 +8,7 @@ import triton.language as tl
 
 from kvproof.kernels.arguments import INDEX_DTYPES, ROW_DTYPES, check_count, check_rows, check_tensor, check_vector
 from kvproof.kernels.index_parts import check_positions, wrapped
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.row_index.kernel import ring_offset, row_offset, window_scalars
 from kvproof.kernels.row_moves import as_bytes, tile
 from kvproof.models.row_space import WindowParams
@@ -104,7 +104,7 @@ def gather_shape(draft_window: int, row_bytes: int, ring_slots: int, requests: i
     rows, warps = tile(row_bytes, requests * draft_window)
     while rows > ring_slots:
         rows //= 2
-    return rows, warps, triton.cdiv(draft_window, rows)
+    return rows, warps, cdiv(draft_window, rows)
 
 
 def dspark_paged_window_gather(
@@ -163,7 +163,7 @@ def dspark_paged_window_gather(
         draft_window,
         *scalars,
         D=columns,
-        BLOCK_D=triton.next_power_of_2(columns),
+        BLOCK_D=next_power_of_2(columns),
         ROWS=per,
         num_warps=warps,
     )

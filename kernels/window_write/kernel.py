@@ -20,7 +20,7 @@ from kvproof.kernels.arguments import (
     check_rows,
     check_tensor,
 )
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.row_index.kernel import row_offset, window_row, window_scalars
 from kvproof.kernels.window_write_planes.kernel import swa_write_planes
 from kvproof.models.row_space import WindowParams
@@ -154,7 +154,7 @@ def swa_write(
     rows, warps = tile(columns * kv.element_size(), write_per_batch)
     launch(
         window_write_kernel,
-        (sequences, triton.cdiv(write_per_batch, rows)),
+        (sequences, cdiv(write_per_batch, rows)),
         kv,
         positions,
         cu_seqlens_q,
@@ -166,7 +166,7 @@ def swa_write(
         write_per_batch,
         *scalars,
         D=columns,
-        BLOCK_D=triton.next_power_of_2(columns),
+        BLOCK_D=next_power_of_2(columns),
         ROWS=rows,
         num_warps=warps,
     )
@@ -174,7 +174,7 @@ def swa_write(
 
 def tile(row_bytes: int, write_per_batch: int) -> tuple[int, int]:
     """(tokens a program, warps a program): up to ``TILE_BYTES`` in whole rows, 16 bytes a thread twice."""
-    wanted = triton.next_power_of_2(max(write_per_batch, 1))
-    rows = min(wanted, max(TILE_BYTES // triton.next_power_of_2(row_bytes), 1))
-    moved = rows * triton.next_power_of_2(row_bytes)
+    wanted = next_power_of_2(max(write_per_batch, 1))
+    rows = min(wanted, max(TILE_BYTES // next_power_of_2(row_bytes), 1))
+    moved = rows * next_power_of_2(row_bytes)
     return rows, min(max(moved // (2 * 16 * 32), 1), 8)

@@ -8,7 +8,7 @@ import triton.language as tl
 
 from kvproof.kernels.arguments import check_count, check_vector
 from kvproof.kernels.index_parts import check_positions
-from kvproof.kernels.launch import launch
+from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.row_index.kernel import window_row, window_scalars
 from kvproof.kernels.row_moves import check_planes, move_rows, tile
 from kvproof.models.row_space import WindowParams
@@ -104,7 +104,7 @@ def swa_write_planes(
     rows, warps = tile(columns * packed.element_size(), sequences * write_per_batch)
     launch(
         window_write_planes_kernel,
-        (sequences, triton.cdiv(write_per_batch, rows)),
+        (sequences, cdiv(write_per_batch, rows)),
         packed,
         rope,
         positions,
@@ -120,9 +120,9 @@ def swa_write_planes(
         write_per_batch,
         *scalars,
         D=columns,
-        BLOCK_D=triton.next_power_of_2(columns),
+        BLOCK_D=next_power_of_2(columns),
         D_ROPE=rope.shape[1],
-        BLOCK_ROPE=triton.next_power_of_2(rope.shape[1]),
+        BLOCK_ROPE=next_power_of_2(rope.shape[1]),
         ROWS=rows,
         num_warps=warps,
     )

@@ -74,6 +74,22 @@ class TensorValue:
             self.storage[self.offset :], self.shape, [s * item for s in self.strides]
         )
 
+    def over(self, storage: npt.NDArray[Any]) -> TensorValue:
+        """The same view of another storage, whose elements are as many and of the same type.
+
+        Raises:
+            LayoutError: they are not.
+        """
+        if storage.size != self.storage.size or storage.dtype != self.storage.dtype or storage.ndim != 1:
+            raise LayoutError(
+                f"storage must be {self.storage.size} elements of {self.storage.dtype} in one dimension, got "
+                f"{list(storage.shape)} of {storage.dtype}"
+            )
+        # All that __post_init__ checks holds already; a launch makes one of these for each of its tensors.
+        other = object.__new__(TensorValue)
+        other.__dict__.update(self.__dict__, storage=storage)
+        return other
+
     def copy(self) -> TensorValue:
         """The same view of a copy of the storage."""
         return TensorValue(self.dtype, self.storage.copy(), self.shape, self.strides, self.offset)

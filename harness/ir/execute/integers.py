@@ -139,6 +139,26 @@ def binary(name: str, element: str) -> Binary:
     return BINARY[name] if element == "i1" or name not in _PLAIN else _PLAIN[name]
 
 
+def by_constant(name: str, element: str, b: Array) -> Callable[[Array], Array] | None:
+    """The operation with a right operand that is known beforehand; None if nothing can be spared.
+
+    Args:
+        name: operation.
+        element: type of both operands.
+        b: the right operand.
+    """
+    if element == "i1":
+        return None
+    if name in {"arith.divsi", "arith.remsi"} and b.all():
+        return (lambda a: np.fmod(a, b)) if name == "arith.remsi" else (lambda a: (a - np.fmod(a, b)) // b)
+    if name in {"arith.shli", "arith.shrsi", "arith.shrui"} and (unsigned(b) < _bits(b)).all():
+        if name == "arith.shrui":
+            return lambda a: np.right_shift(unsigned(a), unsigned(b)).view(a.dtype)
+        shift = np.left_shift if name == "arith.shli" else np.right_shift
+        return lambda a: shift(a, b)
+    return None
+
+
 def compare(predicate: str, element: str) -> Binary:
     """Integer comparison of a predicate ("slt"). A signed i1 is 0 or -1."""
     if predicate == "eq":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -164,9 +165,14 @@ def _scalar(given: float, value: Value) -> Array:
         return np.array([given], np.float64).astype(carried)
     if carried is np.bool_:
         return np.array([bool(given)])
-    number = int(given)
-    if -(2**31) <= number < 2**31 and carried in {np.int32, np.int64}:
-        return np.array([number], carried)
+    return _integer(int(given), carried)
+
+
+@lru_cache(maxsize=4096)
+def _integer(number: int, carried: type[np.generic]) -> Array:
+    """A whole number in the carrying type, wrapped. Shared by launches, so it cannot be written."""
     dtype = np.dtype(carried)
     bits = dtype.itemsize * 8
-    return np.array([(number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))], dtype)
+    array = np.array([(number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))], dtype)
+    array.setflags(write=False)
+    return array

@@ -45,8 +45,12 @@ def _constant_step(operation: Operation, value: Array) -> Step:
 # ---- arithmetic ---------------------------------------------------------------
 
 
-def _integer(operation: Operation, _planner: Planner) -> Step:
-    return _binary(operation, integers.binary(operation.name, operation.result.type.element))
+def _integer(operation: Operation, planner: Planner) -> Step:
+    element = operation.result.type.element
+    right = planner.known.get(operation.operands[1].number)
+    if right is not None and (alone := integers.by_constant(operation.name, element, right)) is not None:
+        return _unary(operation, alone)
+    return _binary(operation, integers.binary(operation.name, element))
 
 
 def _compare_integers(operation: Operation, _planner: Planner) -> Step:
