@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -23,7 +24,17 @@ SCHEMA_FOLDER = Path(__file__).parent / "schemas"
 _ANNOTATIONS = frozenset({"$schema", "$id", "$defs", "title", "description"})
 _PLAIN = _ANNOTATIONS | {"type"}
 _ARRAY = _PLAIN | {"items"}
+_BOUNDED = _PLAIN | {"minimum", "exclusiveMinimum", "maximum"}
 _OBJECT = _PLAIN | {"required", "properties", "additionalProperties"}
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number that JSON has a form for and that a float can hold."""
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
+
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda v: isinstance(v, dict),
@@ -31,7 +42,7 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "string": lambda v: isinstance(v, str),
     "boolean": lambda v: isinstance(v, bool),
     "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
-    "number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
+    "number": _is_number,
     "null": lambda v: v is None,
 }
 
@@ -93,8 +104,7 @@ def _test(rule: JsonObject, document: str) -> Test:
         )
     kinds = cast("list[str]", kind if isinstance(kind, list) else [kind])
     if rule.keys() <= _PLAIN and all(name in _QUICK for name in kinds):
-        wanted = frozenset(one for name in kinds for one in _QUICK[name])
-        return lambda value: type(value) in wanted
+        return _kind_test(kinds)
     if (
         "enum" in rule
         and rule.keys() <= _ANNOTATIONS | {"enum"}
@@ -104,6 +114,13 @@ def _test(rule: JsonObject, document: str) -> Test:
         return lambda value: type(value) is str and value in words
     # Whatever else there is, the full reading decides of this part alone.
     return lambda value: next(_faults(value, rule, document, "$"), None) is None
+
+
+def _kind_test(kinds: list[str]) -> Test:
+    wanted = frozenset(one for name in kinds for one in _QUICK[name])
+    if "number" in kinds:
+        return lambda value: type(value) in wanted and (type(value) not in {int, float} or _is_number(value))
+    return lambda value: type(value) in wanted
 
 
 def _object_test(rule: JsonObject, document: str) -> Test:
@@ -155,7 +172,8 @@ def _reference(value: Any, argument: Any, _rule: JsonObject, document: str, at: 
 def _type(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
     names = cast("list[str]", argument if isinstance(argument, list) else [argument])
     if not any(_TYPES[name](value) for name in names):
-        yield f"{at} must be {' or '.join(names)}, got {_shown(value)}"
+        finite = " and finite" if type(value) in {int, float} and "number" in names else ""
+        yield f"{at} must be {' or '.join(names)}{finite}, got {_shown(value)}"
 
 
 def _const(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
@@ -176,6 +194,21 @@ def _pattern(value: Any, argument: Any, _rule: JsonObject, _document: str, at: s
 def _minimum(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
     if _TYPES["number"](value) and not value >= argument:
         yield f"{at} must be at least {argument}, got {_shown(value)}"
+
+
+def _above(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
+    if _TYPES["number"](value) and not value > argument:
+        yield f"{at} must be above {argument}, got {_shown(value)}"
+
+
+def _maximum(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
+    if isinstance(value, (int, float)) and not value <= argument:
+        yield f"{at} must be at most {argument}, got {_shown(value)}"
+
+
+def _fewest(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
+    if isinstance(value, list) and len(cast("list[Any]", value)) < argument:
+        yield f"{at} must have at least {argument} items, got {_shown(value)}"
 
 
 def _required(value: Any, argument: Any, _rule: JsonObject, _document: str, at: str) -> Iterator[str]:
@@ -211,11 +244,17 @@ def _items(value: Any, argument: Any, _rule: JsonObject, document: str, at: str)
 
 def _plain_numbers(values: list[Any], rule: JsonObject) -> bool:
     """Whether these are numbers as a rule of numbers wants them: long arrays are checked at once."""
-    if rule.get("type") not in ("number", "integer") or not rule.keys() <= {"type", "minimum"} | _ANNOTATIONS:
+    if rule.get("type") not in ("number", "integer") or not rule.keys() <= _BOUNDED:
         return False
     kinds = {int} if rule["type"] == "integer" else {int, float}
-    return {type(value) for value in values} <= kinds and (
-        not values or min(values) >= rule.get("minimum", float("-inf"))
+    if not values or not {type(value) for value in values} <= kinds:
+        return not values
+    # The least and the greatest say nothing where one is no number.
+    return (
+        all(map(_is_number, values))
+        and min(values) >= rule.get("minimum", -math.inf)
+        and min(values) > rule.get("exclusiveMinimum", -math.inf)
+        and max(values) <= rule.get("maximum", math.inf)
     )
 
 
@@ -231,6 +270,9 @@ _KEYWORDS: Mapping[str, Callable[[Any, Any, JsonObject, str, str], Iterator[str]
     "enum": _enum,
     "pattern": _pattern,
     "minimum": _minimum,
+    "exclusiveMinimum": _above,
+    "maximum": _maximum,
+    "minItems": _fewest,
     "required": _required,
     "properties": _properties,
     "additionalProperties": _others,

@@ -117,10 +117,7 @@ class Turns:
 
 
 PAIRS = 14
-"""Pairs of processes of a comparison; 14 allow a p-value of 0.00012."""
-
-FEWEST_PAIRS = 11
-"""Fewer cannot reach a p-value of 0.001, whatever was measured."""
+"""Pairs of processes of a comparison; 14 allow a p-value of 0.00012. Many series need more (``fewest_pairs``)."""
 
 BATCH = 12
 """Samples of a series in a process."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kvproof.harness.bench.alternate import FEWEST_PAIRS, PAIRS, affordable, take_turns
+from kvproof.harness.bench.alternate import PAIRS, Turns, affordable, take_turns
 from kvproof.harness.bench.cpu_series import cpu_series
 from kvproof.harness.bench.versions import Version, checkout, compose, describe, git, measure
 from kvproof.harness.bench.worker import ON_GPU
@@ -21,8 +21,17 @@ from kvproof.reports.history.run import Run
 from kvproof.reports.history.series import COSTS
 from kvproof.reports.history.store import open_history
 from kvproof.reports.store import default_root, write_atomically
-from kvproof.reports.verdicts.compare import Change, Comparison, Limits, judge, log_ratios
+from kvproof.reports.verdicts.compare import (
+    Change,
+    Comparison,
+    Limits,
+    fewest_pairs,
+    judge,
+    log_ratios,
+    most_series,
+)
 from kvproof.reports.verdicts.noise import learned_floors
+from kvproof.reports.verdicts.signed_rank import LARGEST
 
 SHARED = ("models/", "kernels/")
 """A change of a file here that is in no kernel's own folder can change every kernel."""
@@ -113,24 +122,23 @@ def _turns(
     if not wanted:
         return {}, ["Times: no series can be affected.", ""]
     begun, on_gpu = time.monotonic(), wanted[0].endswith(ON_GPU)
-    chosen, without = affordable(new, wanted, max(seconds, 1.0))
+    relevance = policy.relevance if on_gpu else policy.cpu_relevance
+    limits = Limits(policy.alpha, policy.family, relevance)
+    chosen, without = affordable(new, wanted, max(seconds, 1.0), pairs_for(len(wanted), limits))
     notes = [f"NOT_RUN: {name}: {why[:160]}" for name, why in without.items()]
     if not chosen:
         return {}, [*notes, ""]
-    turns = take_turns(old, new, chosen, seed=0, seconds=seconds - (time.monotonic() - begun))
+    pairs = pairs_for(len(chosen), limits)
+    turns = take_turns(old, new, chosen, seed=0, pairs=pairs, seconds=seconds - (time.monotonic() - begun))
     notes += [f"NOT_RUN: {name}: {why[:160]}" for name, why in turns.failed.items()]
     done = max((len(pair.old) for pair in turns.paired.values()), default=0)
-    if done < FEWEST_PAIRS:
-        notes.append(
-            f"NOT_RUN: times of {len(chosen)} series: the machine became slower meanwhile, and {done} of {PAIRS} "
-            f"pairs of processes fitted into {seconds:.0f} s; fewer than {FEWEST_PAIRS} decide nothing."
-        )
+    names, said = decidable(turns, pairs, limits)
+    notes += said
+    if not names:
         return {}, [*notes, ""]
-    names = list(turns.paired)
-    sides = [([b.samples for b in p.old], [b.samples for b in p.new]) for p in turns.paired.values()]
+    measured = [turns.paired[name] for name in names]
+    sides = [([b.samples for b in p.old], [b.samples for b in p.new]) for p in measured]
     known = learned_floors(open_history(None).runs(), environment.machine()["host"])
-    relevance = policy.relevance if on_gpu else policy.cpu_relevance
-    limits = Limits(policy.alpha, policy.family, relevance)
     floors = [known.get(name, 0.0) for name in names]
     found = judge([log_ratios(*side, least=not on_gpu) for side in sides], limits, floors)
     notes.append(
@@ -139,6 +147,30 @@ def _turns(
         "(`kvproof bench --alike`)."
     )
     return dict(zip(names, found, strict=True)), [*notes, ""]
+
+
+def pairs_for(series: int, limits: Limits) -> int:
+    """Pairs of processes for so many series: with fewer, one alone that became slower could not be told."""
+    return min(max(PAIRS, fewest_pairs(series, limits)), LARGEST)
+
+
+def decidable(turns: Turns, pairs: int, limits: Limits) -> tuple[list[str], list[str]]:
+    """(series that the pairs measured can decide, a note on each that they cannot).
+
+    The fewer pairs there are, the fewer series they can tell apart from chance. Which ones are kept follows from
+    their order, never from what was measured.
+    """
+    names = list(turns.paired)
+    done = max((len(pair.old) for pair in turns.paired.values()), default=0)
+    kept = names[: most_series(done, limits)]
+    if len(kept) == len(names):
+        return kept, []
+    few = (
+        f"{done} of {pairs} pairs of processes fitted; {len(names)} series need {fewest_pairs(len(names), limits)}"
+    )
+    if not kept:
+        few += f", and one {fewest_pairs(1, limits)}"
+    return kept, [f"NOT_RUN: {name}: undecided: {few}." for name in names if name not in kept]
 
 
 def _compiled(runs: Sequence[Run], policy: Policy) -> list[str]:

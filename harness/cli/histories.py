@@ -13,7 +13,7 @@ from kvproof.harness.cli.errors import UsageError
 from kvproof.harness.cli.policy import Policy
 from kvproof.harness.cli.terminal import output_console
 from kvproof.harness.cli.values import parse_integer, parse_output
-from kvproof.reports.errors import ReportError
+from kvproof.reports.errors import DamagedReportError
 from kvproof.reports.history.exchange import from_pytest_benchmark
 from kvproof.reports.history.series import timelines
 from kvproof.reports.history.store import export_runs, import_runs, open_history, prune
@@ -46,19 +46,25 @@ def run_export(file: str, history: str | None) -> int:
 
 def run_import(files: Sequence[str], history: str | None, target: str, device: str) -> int:
     """Add runs; exit status 1 if something was none."""
+    for name in files:
+        if not Path(name).exists():
+            raise UsageError(f"FILE is {name!r}; allowed: a file or a folder that exists")
     store = open_history(history)
     count, wrong = 0, list[str]()
-    for name in files:
-        path = Path(name)
-        if not path.exists():
-            raise UsageError(f"FILE is {name!r}; allowed: a file or a folder that exists")
+    for path in map(Path, files):
         foreign = _pytest_benchmark(path)
-        if foreign is not None:
-            store.append(from_pytest_benchmark(foreign, target, device))
-            count += 1
+        if foreign is None:
+            added, faults = import_runs(store, path)
+            count, wrong = count + added, [*wrong, *faults]
             continue
-        added, faults = import_runs(store, path)
-        count, wrong = count + added, [*wrong, *faults]
+        try:
+            run = from_pytest_benchmark(foreign, target, device)
+            store.append(run)
+        except DamagedReportError as error:
+            wrong.append(f"{path}: {error}")
+            continue
+        count += 1
+        wrong += [f"{path}: {missing.name}: {missing.reason}" for missing in run.missing]
     print(f"{count} runs added")
     for fault in wrong:
         print(f"not added: {fault}")
@@ -70,10 +76,9 @@ def _pytest_benchmark(path: Path) -> dict[str, object] | None:
         return None
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError, OSError):
+        # Whoever reads it as runs says what is wrong with it.
         return None
-    except OSError as error:
-        raise ReportError(f"{path} cannot be read: {error.strerror}") from error
     return data if isinstance(data, dict) and "benchmarks" in data and "machine_info" in data else None
 
 

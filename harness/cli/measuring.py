@@ -14,7 +14,7 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from kvproof.harness.bench.alternate import FEWEST_PAIRS, affordable, take_turns
+from kvproof.harness.bench.alternate import affordable, take_turns
 from kvproof.harness.bench.cpu_series import cpu_series
 from kvproof.harness.bench.suite import Request
 from kvproof.harness.bench.versions import Version, measure, open_version
@@ -28,6 +28,7 @@ from kvproof.reports.history.exchange import to_pytest_benchmark
 from kvproof.reports.history.run import ALIKE, Counts, Missing, Run, Times
 from kvproof.reports.history.store import open_history
 from kvproof.reports.store import default_root, write_atomically
+from kvproof.reports.verdicts.compare import fewest_pairs
 
 KINDS = ("offline", "cpu", "gpu")
 
@@ -133,7 +134,7 @@ def with_itself(run: Run, version: Version, kernels: Sequence[str], seconds: flo
     without |= turns.failed
     compared: list[Times] = []
     for name, paired in turns.paired.items():
-        if len(paired.old) < FEWEST_PAIRS:
+        if len(paired.old) < fewest_pairs(1):
             without[name] = f"only {len(paired.old)} pairs of processes fitted into {seconds:.0f} s"
             continue
         sides = [side for pair in zip(paired.old, paired.new, strict=True) for side in pair]

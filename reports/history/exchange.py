@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from kvproof.reports.errors import DamagedReportError
-from kvproof.reports.history.run import ALIKE, Run, Times
+from kvproof.reports.history.run import ALIKE, Missing, Run, Times
 from kvproof.reports.schema import JsonObject
 
 MICRO = 1e-6
@@ -65,12 +65,14 @@ def _benchmark(run: Run, times: Times) -> JsonObject:
 def from_pytest_benchmark(data: Mapping[str, Any], target: str, device: str = "cpu") -> Run:
     """A file of pytest-benchmark as a run. Without ``--benchmark-save-data`` only its median is known.
 
+    What has no usable time (0 s, from a function faster than the timer's step) is missing from the run, by name.
+
     Raises:
         DamagedReportError: it is none; names the field.
     """
     try:
         commit, machine = cast("JsonObject", data["commit_info"]), cast("JsonObject", data["machine_info"])
-        times = tuple(_times(cast("JsonObject", item)) for item in data["benchmarks"])
+        found = [_times(cast("JsonObject", item)) for item in data["benchmarks"]]
         started = str(data["datetime"])[:19] + "Z"
         dirty = "+dirty" if commit.get("dirty") else ""
         when = str(commit.get("time") or "")
@@ -82,9 +84,10 @@ def from_pytest_benchmark(data: Mapping[str, Any], target: str, device: str = "c
             machine={"host": str(machine.get("node", machine.get("host", "")))},
             device=device,
             versions={"python": str(machine.get("python_version", ""))},
-            times=times,
+            times=tuple(times for times in found if not times.fault),
+            missing=tuple(Missing(times.name, "UNKNOWN", times.fault) for times in found if times.fault),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise DamagedReportError(f"no file of pytest-benchmark: {type(error).__name__}: {error}") from error
 
 

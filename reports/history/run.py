@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -45,6 +46,17 @@ class Times:
     mhz: tuple[float | None, ...] = ()
     celsius: tuple[float | None, ...] = ()
     bound: float | None = None
+
+    @property
+    def fault(self) -> str:
+        """Why nothing can be said of these times; empty for times that every reader can use."""
+        if not self.batches or not all(self.batches):
+            return "a batch without a time" if self.batches else "no times"
+        if not all(0 < sample < math.inf for batch in self.batches for sample in batch):
+            return "a time that is not above zero and finite"
+        if self.mode == ALIKE and len(self.batches) % 2:
+            return f"{len(self.batches)} batches of two sides, which are no pairs"
+        return ""
 
     @property
     def samples(self) -> list[float]:
@@ -179,6 +191,7 @@ def run_text(run: Run) -> str:
     """
     value = encode_run(run)
     check(value, _FILE)
+    _refuse_faults(run.times)
     return json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False) + "\n"
 
 
@@ -196,18 +209,27 @@ def decode_run(text: str, source: str) -> Run:
     named = cast("JsonObject", value).get("schema") if isinstance(value, dict) else None
     if isinstance(named, str) and named.startswith("kvproof/run/") and named != f"kvproof/run/{RUN_SCHEMA}":
         raise ForeignVersionError(f"{source}: $.schema is {named!r}; this kvproof reads kvproof/run/{RUN_SCHEMA}")
+    data = cast("JsonObject", value)
     try:
         check(value, _FILE)
+        times = tuple(_times(item) for item in data["times"])
+        _refuse_faults(times)
     except DamagedReportError as error:
         raise DamagedReportError(f"{source}: {error}") from error
-    data = cast("JsonObject", value)
     plain = {name: data[name] for name in data if name not in {"schema", "times", "counts", "missing"}}
     return Run(
         **plain,
-        times=tuple(_times(item) for item in data["times"]),
+        times=times,
         counts=tuple(Counts(**item) for item in data["counts"]),
         missing=tuple(Missing(**item) for item in data["missing"]),
     )
+
+
+def _refuse_faults(times: Sequence[Times]) -> None:
+    """Refuse what no schema sees: batches of two sides that are no pairs."""
+    for place, one in enumerate(times):
+        if one.fault:
+            raise DamagedReportError(f"$.times[{place}] ({one.name}) has {one.fault}")
 
 
 def _times(item: JsonObject) -> Times:

@@ -171,7 +171,8 @@ def _timeline(target: str, runs: Sequence[Run], relevance: float) -> Timeline:
     labels: dict[int, tuple[str, ...]] = {}
     for run in sorted(runs, key=lambda run: run.started):
         place = places[run.commit]
-        missing[place] = (*missing.get(place, ()), *run.missing)
+        unusable = (Missing(t.name, "UNKNOWN", f"it was stored with {t.fault}") for t in run.times if t.fault)
+        missing[place] = (*missing.get(place, ()), *run.missing, *unusable)
         labels[place] = (
             *labels.get(place, ()),
             " ".join(
@@ -180,7 +181,7 @@ def _timeline(target: str, runs: Sequence[Run], relevance: float) -> Timeline:
         )
         means = _means(run)
         for times in run.times:
-            if times.mode == ALIKE:
+            if times.mode == ALIKE or times.fault:
                 continue
             point = _time(times, means, place)
             points.setdefault((times.name, run.device, TIME), {}).setdefault((place, point.segment), []).append(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from kvproof.reports.errors import DamagedReportError, ForeignVersionError, ReportError
+from kvproof.reports.errors import DamagedReportError, ForeignVersionError
 from kvproof.reports.history.branch import Branch
 from kvproof.reports.history.run import Run, decode_run, run_name, run_text
 from kvproof.reports.store import default_root, write_atomically
@@ -73,9 +73,7 @@ class FolderHistory:
             try:
                 yield decode_run(path.read_text(encoding="utf-8"), str(path))
             except (DamagedReportError, UnicodeDecodeError) as error:
-                aside = path.with_name(path.name + ".damaged")
-                path.replace(aside)
-                _log.warning("%s; set aside as %s", error, aside.name)
+                _set_aside(path, f"{path}: {error}" if isinstance(error, UnicodeDecodeError) else str(error))
             except (ForeignVersionError, OSError) as error:
                 _log.warning("skipped: %s", error)
 
@@ -84,6 +82,17 @@ class FolderHistory:
         for name in names:
             for path in self.root.glob(f"*/{name}.json"):
                 path.unlink()
+
+
+def _set_aside(path: Path, why: str) -> None:
+    aside = path.with_name(path.name + ".damaged")
+    try:
+        path.replace(aside)
+    except OSError as error:
+        # A history that may only be read: the file is named each time, and the rest is used.
+        _log.warning("skipped: %s (it cannot be set aside: %s)", why, error.strerror)
+        return
+    _log.warning("%s; set aside as %s", why, aside.name)
 
 
 class BranchHistory:
@@ -145,17 +154,15 @@ def import_runs(history: History, path: Path) -> tuple[int, list[str]]:
     """Add the runs of a file (one line a run), or of a folder of such files.
 
     Returns:
-        How many there were, and for every line that is none, what is wrong with it.
-
-    Raises:
-        ReportError: the file cannot be read.
+        How many there were, and for every line that is none and every file that cannot be read, what is wrong.
     """
     count, wrong = 0, list[str]()
     for file in sorted(path.rglob("*.json*")) if path.is_dir() else [path]:
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ReportError(f"{file} cannot be read: {error}") from error
+            wrong.append(f"{file} cannot be read: {error}")
+            continue
         for number, line in enumerate(_documents(text), 1):
             try:
                 history.append(decode_run(line, f"{file}:{number}"))
@@ -169,7 +176,7 @@ def _documents(text: str) -> list[str]:
     """The file itself if it is one JSON document, however it is laid out; its lines otherwise."""
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [line for line in text.splitlines() if line.strip()]
     return [text]
 

@@ -6,6 +6,7 @@ difference? *Relevant*: is it large enough that anybody cares? A verdict needs b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +15,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from kvproof.reports.verdicts.signed_rank import interval, p_value
+from kvproof.reports.verdicts.signed_rank import LARGEST, interval, p_value
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,6 +45,27 @@ class Limits:
     family: float = 0.01
     relevance: float = 0.01
     confidence: float = 0.99
+
+
+def least_p(pairs: int) -> float:
+    """Smallest p-value that so many pairs can give: all signs alike, two-sided."""
+    return min(1.0, 2.0 ** (1 - pairs))
+
+
+def most_series(pairs: int, limits: Limits = Limits()) -> int:
+    """Series among which a single one that changed can be significant, with so many pairs; 0 if none can."""
+    least = least_p(pairs)
+    # The correction multiplies the smallest p-value by the number of series.
+    return 0 if least > limits.alpha else math.floor(limits.family / least)
+
+
+def fewest_pairs(series: int, limits: Limits = Limits()) -> int:
+    """Pairs with which one of so many series can be significant, whatever the others do; those of one for none.
+
+    Where not even the most that the test takes are enough, it is one more than those.
+    """
+    enough = (pairs for pairs in range(1, LARGEST + 1) if most_series(pairs, limits) >= max(series, 1))
+    return next(enough, LARGEST + 1)
 
 
 @dataclass(frozen=True)

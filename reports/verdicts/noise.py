@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +11,8 @@ import numpy as np
 from kvproof.reports.history.run import ALIKE, Run
 from kvproof.reports.verdicts.compare import log_ratios
 from kvproof.reports.verdicts.signed_rank import interval
+
+_log = logging.getLogger("kvproof")
 
 FEWEST = 5
 """Runs of a version against itself from which its noise is taken; fewer say too little."""
@@ -47,6 +50,14 @@ def learned_floors(runs: Iterable[Run], host: str, device: str = "cpu") -> dict[
             continue
         for times in run.times:
             if times.mode == ALIKE:
-                values = log_ratios(times.batches[0::2], times.batches[1::2], least=device == "cpu")
-                ratios.setdefault(times.name, []).append(math.expm1(interval(values)[0]))
+                try:
+                    if times.fault:
+                        raise ValueError(times.fault)
+                    values = log_ratios(times.batches[0::2], times.batches[1::2], least=device == "cpu")
+                    ratio = math.expm1(interval(values)[0])
+                except (ValueError, OverflowError) as error:
+                    # One run that cannot be used costs itself, and not whoever asks for the noise of all others.
+                    _log.warning("%s compared with itself at %s: %s; left out", times.name, run.started, error)
+                    continue
+                ratios.setdefault(times.name, []).append(ratio)
     return {name: learned_floor(found) for name, found in ratios.items() if len(found) >= FEWEST}

@@ -9,19 +9,20 @@ from pathlib import Path
 import pytest
 
 from kvproof.harness.bench import assembly
-from kvproof.harness.bench.alternate import affordable
+from kvproof.harness.bench.alternate import Turns, affordable
 from kvproof.harness.bench.bisect import search
-from kvproof.harness.bench.measure import CallSampler, Plan, half_width, interleave, measure
+from kvproof.harness.bench.measure import Batch, CallSampler, Paired, Plan, half_width, interleave, measure
 from kvproof.harness.bench.suite import Request
 from kvproof.harness.bench.suite import run as run_suite
 from kvproof.harness.cli.errors import UsageError
-from kvproof.harness.cli.gates import affected, series_of
+from kvproof.harness.cli.gates import affected, decidable, pairs_for, series_of
 from kvproof.harness.cli.policy import Policy, read_policy
 from kvproof.harness.cli.steps import Step, details, perform, table
 from kvproof.harness.devices.registry import find_device
 from kvproof.reports.errors import DamagedReportError, ReportError
 from kvproof.reports.history.exchange import from_pytest_benchmark, to_pytest_benchmark
 from kvproof.reports.history.run import Run, Times
+from kvproof.reports.verdicts.compare import Limits
 
 SASS = """
         /*0000*/                   LDC R1, c[0x0][0x28] ;   /* 0x00000a00ff017b82 */
@@ -177,6 +178,24 @@ def test_series_that_a_change_can_affect() -> None:
     assert layouts
     assert all(name.startswith("layout ") for name in layouts)
     assert series_of([], ["docs/x.md"]) == []
+
+
+def turns(series: int, pairs: int) -> Turns:
+    batches = (Batch((1.0,)),) * pairs
+    return Turns({f"s{number}": Paired(batches, batches, (True,) * pairs) for number in range(series)}, {})
+
+
+def test_series_that_the_pairs_cannot_decide_are_named() -> None:
+    limits = Limits()
+    assert [pairs_for(series, limits) for series in (1, 81, 82, 1000)] == [14, 14, 15, 18]
+    assert decidable(turns(10, 11), 14, limits) == ([f"s{number}" for number in range(10)], [])
+    names, notes = decidable(turns(12, 11), 14, limits)
+    assert names == [f"s{number}" for number in range(10)]
+    assert notes[0] == "NOT_RUN: s10: undecided: 11 of 14 pairs of processes fitted; 12 series need 12."
+    assert len(notes) == 2
+    names, notes = decidable(turns(2, 6), 14, limits)
+    assert (names, len(notes)) == ([], 2)
+    assert "2 series need 11, and one 11" in notes[1]
 
 
 def test_series_that_do_not_fit_into_the_time_are_left_out_by_name() -> None:

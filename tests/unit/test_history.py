@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kvproof.harness.cli.errors import UsageError
+from kvproof.harness.cli.histories import run_import, run_regressions
+from kvproof.harness.cli.policy import Policy
 from kvproof.reports.errors import DamagedReportError, ForeignVersionError, ReportError
 from kvproof.reports.history.branch import Branch
-from kvproof.reports.history.run import Counts, Missing, Run, Times, decode_run, encode_run, run_text
+from kvproof.reports.history.run import ALIKE, Counts, Missing, Run, Times, decode_run, encode_run, run_text
+from kvproof.reports.history.series import timelines
 from kvproof.reports.history.store import (
     BranchHistory,
     FolderHistory,
@@ -22,6 +28,7 @@ from kvproof.reports.history.store import (
     open_history,
     prune,
 )
+from kvproof.reports.verdicts.noise import learned_floors
 
 RUN = Run(
     started="2026-08-11T09:30:00Z",
@@ -68,6 +75,14 @@ def test_a_run_reads_back_equal() -> None:
         (("started",), "yesterday", "$.started"),
         (("times", 0, "check"), "FAIL", "$.times[0].check"),
         (("times", 0, "batches", 0, 0), -1.0, "$.times[0].batches[0][0]"),
+        (("times", 0, "batches", 0, 1), 0.0, "$.times[0].batches[0][1] must be above 0"),
+        (("times", 0, "batches", 0, 1), math.inf, "$.times[0].batches[0][1] must be number and finite"),
+        (("times", 0, "batches", 0, 1), math.nan, "$.times[0].batches[0][1] must be number and finite"),
+        (("times", 0, "batches", 0, 1), 10**400, "$.times[0].batches[0][1] must be"),
+        (("times", 0, "batches", 0), [], "$.times[0].batches[0] must have at least 1 items"),
+        (("times", 0, "batches"), [], "$.times[0].batches must have at least 1 items"),
+        (("times", 0, "bound"), math.inf, "$.times[0].bound must be number or null and finite"),
+        (("counts", 0, "values", "instructions"), 10**400, "$.counts[0].values.instructions must be at most"),
         (("counts", 0, "values", "instructions"), 1.5, "$.counts[0].values.instructions"),
         (("target",), "../elsewhere", "$.target"),
     ],
@@ -118,6 +133,75 @@ def test_a_damaged_file_is_set_aside_and_the_rest_is_read(tmp_path: Path) -> Non
     assert list(history.runs()) == [RUN]
     assert (tmp_path / "builtin" / "20260101T000000Z-x-y.json.damaged").exists()
     assert list(history.runs()) == [RUN]
+
+
+def _line(**changed: object) -> str:
+    """A run as JSON, with the first of its times changed past all checks."""
+    data = encode_run(RUN)
+    data["times"][0].update(changed)
+    return json.dumps(data)
+
+
+UNUSABLE = {
+    "zero": {"batches": [[0.0, 1.0]]},
+    "infinite": {"batches": [[math.inf]]},
+    "no time": {"batches": [[]]},
+    "no batch": {"batches": []},
+    "no pairs": {"mode": ALIKE, "batches": [[1.0], [1.0], [1.0]]},
+}
+
+
+def test_stored_times_that_nothing_can_be_said_of_cost_only_their_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history = FolderHistory(tmp_path / "h")
+    history.append(RUN)
+    for name, changed in UNUSABLE.items():
+        (tmp_path / "h" / "builtin" / f"{name}.json").write_text(_line(**changed), encoding="utf-8")
+    assert run_regressions(str(tmp_path / "h"), "10", None, Policy()) == 0
+    assert "2 series over 1 commits" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.rglob("*.damaged")} == {f"{name}.json.damaged" for name in UNUSABLE}
+    assert learned_floors(history.runs(), "here") == {}
+
+
+@pytest.mark.parametrize("changed", UNUSABLE.values(), ids=UNUSABLE)
+def test_times_that_nothing_can_be_said_of_are_not_kept_and_no_reader_falls_over_them(
+    changed: dict[str, Any], tmp_path: Path
+) -> None:
+    batches = tuple(tuple(batch) for batch in changed["batches"])
+    run = replace(RUN, device="cpu", times=(Times("k/c", batches, changed.get("mode", "host")),))
+    with pytest.raises(DamagedReportError):
+        FolderHistory(tmp_path).append(run)
+    (line,) = timelines([run])
+    assert [series.metric for series in line.series] == ["instructions"]
+    assert "it was stored with" in line.missing[0][-1].reason
+    assert learned_floors([replace(run, times=(replace(run.times[0], mode=ALIKE),))] * 5, "here") == {}
+
+
+def test_an_import_names_what_it_does_not_add_and_adds_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    second = replace(RUN, started="2026-08-12T09:30:00Z")
+    lines = [json.dumps(encode_run(RUN)), *(_line(**changed) for changed in UNUSABLE.values()), run_text(second)]
+    (tmp_path / "runs.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "binary.jsonl").write_bytes(bytes(range(256)))
+    benchmarks = [{"name": name, "stats": {"data": [seconds]}} for name, seconds in (("f", 1e-6), ("g", 0.0))]
+    timed = {"datetime": "2026-08-13T09:30:00", "commit_info": {}, "machine_info": {}, "benchmarks": benchmarks}
+    (tmp_path / "timed.json").write_text(json.dumps(timed), encoding="utf-8")
+    (tmp_path / "none.json").write_text(json.dumps({**timed, "benchmarks": [{}]}), encoding="utf-8")
+    names = ("binary.jsonl", "none.json", "timed.json", "runs.jsonl")
+    assert run_import([str(tmp_path / name) for name in names], str(tmp_path / "h"), "builtin", "cpu") == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "3 runs added"
+    places = [line.split(f"{tmp_path}/")[1].split(" ")[0] for line in said[1:]]
+    assert places == ["binary.jsonl", "none.json:", "timed.json:", *(f"runs.jsonl:{n}:" for n in range(2, 7))]
+    assert "g: a time that is not above zero" in said[3]
+    found = list(FolderHistory(tmp_path / "h").runs())
+    assert found[:2] == [RUN, second]
+    assert ([times.name for times in found[2].times], [item.name for item in found[2].missing]) == (["f"], ["g"])
+    with pytest.raises(UsageError):
+        run_import([str(tmp_path / "runs.jsonl"), str(tmp_path / "nowhere")], str(tmp_path / "other"), "x", "cpu")
+    assert not (tmp_path / "other").exists()
 
 
 WRITER = """

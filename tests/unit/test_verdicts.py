@@ -15,7 +15,7 @@ from scipy import stats
 from kvproof.reports.history.run import ALIKE, Counts, Run, Times
 from kvproof.reports.history.series import timelines
 from kvproof.reports.verdicts.changes import exact_steps, steps
-from kvproof.reports.verdicts.compare import Change, Limits, adjust, judge, log_ratios
+from kvproof.reports.verdicts.compare import Change, Limits, adjust, fewest_pairs, judge, log_ratios, most_series
 from kvproof.reports.verdicts.noise import learned_floor, learned_floors
 from kvproof.reports.verdicts.regressions import headline, regressions, worse
 from kvproof.reports.verdicts.signed_rank import interval, p_value
@@ -121,6 +121,24 @@ def test_many_comparisons_are_controlled_together() -> None:
     assert judge([alone])[0].change is Change.SLOWER
     crowd = judge([alone, *(sides(1.0, 0.003, 12, seed) for seed in range(1, 300))])
     assert crowd[0].change is Change.AMBIGUOUS
+
+
+@pytest.mark.parametrize(("pairs", "most"), [(10, 0), (11, 10), (12, 20), (13, 40), (14, 81), (18, 1310)])
+def test_fewest_pairs_are_those_with_which_one_series_among_all_can_be_slower(pairs: int, most: int) -> None:
+    slower, same = np.linspace(0.69, 0.70, pairs), np.linspace(-0.01, 0.0101, pairs)
+
+    def verdict(series: int) -> Change:
+        return judge([slower, *[same] * (series - 1)])[0].change
+
+    assert most_series(pairs) == most
+    assert verdict(most + 1) is Change.AMBIGUOUS
+    assert fewest_pairs(most + 1) > pairs
+    if most:
+        assert verdict(most) is Change.SLOWER
+        assert fewest_pairs(most) <= pairs
+    assert fewest_pairs(0) == fewest_pairs(1) == 11
+    assert fewest_pairs(1, Limits(alpha=1e-9)) == 31
+    assert fewest_pairs(1, Limits(alpha=1e-300)) == 401
 
 
 def test_batches_that_are_no_pairs_are_refused() -> None:

@@ -56,6 +56,9 @@ def imported(
 ) -> None:
     """Add runs that were made elsewhere. What is no run is named, and the rest is added.
 
+    Exit status: 0 everything was added, 1 something was not and is named, 2 a file does not exist (nothing is
+    added then).
+
     \b
     Examples:
       kvproof history import runs.jsonl
