@@ -18,7 +18,7 @@ from typing import Any, Protocol, cast
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
-from hypothesis.errors import Flaky, Unsatisfiable
+from hypothesis.errors import Flaky, HypothesisException, Unsatisfiable
 from hypothesis.internal.conjecture import providers
 
 from kvproof.harness.run.ahead import NOT_AGAIN, Ahead, Late
@@ -190,6 +190,7 @@ class _Run:
         self.failure: Any = None
         self.note = ""
         self._last: Any = None
+        self._broken: Exception | None = None
         self._over = False
 
     def chunk(self, seed: int, chunk: int) -> bool | str:
@@ -208,6 +209,8 @@ class _Run:
             self.events.update(late.events)
             return AGAIN
         except Flaky:
+            if self._last is None:
+                raise  # what is unsteady is the drawing: that is no end without a failure
             self.failure, self.note = self._last, "the same case did not fail again; the outcome depends on timing"
         except Unsatisfiable:
             pass
@@ -219,6 +222,9 @@ class _Run:
         try:
             _run_chunk(self._one, seed, chunk)
         except (Abandon, Flaky):
+            if self._broken is not None and self._last is None:
+                # Not a case has failed but what runs them, and not again: that is no end without a failure.
+                raise self._broken from None
             # A case that ends before anything is drawn looks flaky to hypothesis.
             if not self._over:
                 raise
@@ -238,6 +244,11 @@ class _Run:
         except Failed as failed:
             self.cases += counting and self._last is None
             self._last = failed.payload
+            raise
+        except HypothesisException:
+            raise
+        except Exception as error:
+            self._broken = error
             raise
         if counting and self.shrinking.stop is None:
             self.cases += 1

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import reject
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 
 from kvproof.harness.run.exploration import Abandon, Shrinking, explore
 from kvproof.harness.run.fuzz import judge, satisfied
@@ -132,6 +133,34 @@ def test_an_outcome_that_depends_on_timing_is_still_a_failure() -> None:
     run = explore(trial, budget_seconds=60, seed=0)
     assert run.failure == failures[0]
     assert "did not fail again" in run.note
+
+
+@pytest.mark.parametrize("target", [None, 30])
+def test_what_breaks_once_behind_the_cases_is_raised_and_never_ends_as_no_failure(target: int | None) -> None:
+    drawn: list[int] = []
+
+    def trial(data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
+        drawn.append(data.draw(st.integers(0, 9)))
+        if len(drawn) == 30:
+            raise RuntimeError("the engine broke")
+        return ()
+
+    # The budget may also end while hypothesis looks at it a second time.
+    with pytest.raises(RuntimeError, match="the engine broke"):
+        explore(trial, budget_seconds=60, seed=0, enough=lambda *_: target is not None and len(drawn) >= target)
+    assert len(drawn) >= 30
+
+
+def test_draws_that_are_unsteady_are_raised() -> None:
+    drawn: list[int] = []
+
+    def trial(data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
+        drawn.append(0)
+        data.draw(st.integers(0, 9) if len(drawn) % 2 else st.text())
+        return ()
+
+    with pytest.raises(Flaky):
+        explore(trial, budget_seconds=60, seed=0, case_target=200)
 
 
 def test_a_lost_device_ends_the_run_unshrunk() -> None:

@@ -75,7 +75,7 @@ def read_frame(read: Callable[[int], bytes], kind: int, sequence: int | None = N
         raise CorruptReply(f"the checksum of a frame of {size} bytes is wrong")
     try:
         message = json.loads(payload)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # a reply may be nested without end
         raise CorruptReply(f"a frame holds no JSON: {error}") from error
     if not isinstance(message, dict):
         raise CorruptReply(f"a frame holds {type(message).__name__}, not an object")

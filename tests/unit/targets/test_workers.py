@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -241,6 +242,13 @@ def test_a_frame_comes_back_and_a_damaged_one_never_does() -> None:
         damaged[at] ^= 0x40
         with pytest.raises(CorruptReply):
             read_frame(reader(bytes(damaged) + b"\0" * (1 << 20)), REPLY, 5)
+
+
+def test_a_reply_that_is_nested_without_end_is_corrupt() -> None:
+    payload = b"[" * 200_000
+    header = HEADER.pack(b"kvpf", 1, REPLY, 5, len(payload), zlib.crc32(payload))
+    with pytest.raises(CorruptReply, match="holds no JSON"):
+        read_frame(reader(header + payload), REPLY, 5)
 
 
 def test_a_frame_of_another_number_or_length_is_refused() -> None:
