@@ -185,6 +185,9 @@ def measure(version: Version, request: Request) -> Run:
         raise ReportError(f"measuring {version.target} {version.commit[:12]} failed: {' / '.join(last)}")
     answer = json.loads(Path(request.out).read_text(encoding="utf-8"))
     device, driver = _device(request.kind)
+    measured = [_times(item) for item in answer["times"]]
+    # One that a history would refuse must not cost the rest of the run.
+    unusable = (Missing(times.name, "UNKNOWN", times.fault) for times in measured if times.fault)
     return Run(
         started=started,
         target=version.target,
@@ -197,9 +200,9 @@ def measure(version: Version, request: Request) -> Run:
         device=device,
         driver=driver,
         versions=environment.versions(),
-        times=tuple(_times(item) for item in answer["times"]),
+        times=tuple(times for times in measured if not times.fault),
         counts=tuple(Counts(**item) for item in answer["counts"]),
-        missing=tuple(Missing(**item) for item in answer["missing"]),
+        missing=(*(Missing(**item) for item in answer["missing"]), *unusable),
     )
 
 

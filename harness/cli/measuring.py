@@ -139,7 +139,11 @@ def with_itself(run: Run, version: Version, kernels: Sequence[str], seconds: flo
             continue
         sides = [side for pair in zip(paired.old, paired.new, strict=True) for side in pair]
         batches = tuple(tuple(round(sample, 4) for sample in side.samples) for side in sides)
-        compared.append(Times(name, batches, ALIKE))
+        times = Times(name, batches, ALIKE)
+        if times.fault:
+            without[name] = times.fault
+            continue
+        compared.append(times)
     print(f"{len(compared)} series compared with themselves")
     for name, why in without.items():
         print(f"NOT_RUN {name} compared with itself: {why[:160]}")
