@@ -110,6 +110,14 @@ CONTRACT = Contract(
             bound=_outputs,
         ),
         *(_region(name) for name in WRITTEN),
+        Access(
+            "status",
+            "failing",
+            (Index("cell", stop=lambda _a: 1),),
+            when=lambda _a, _cell: True,
+            cell=lambda _a, cell: (cell,),
+            words="the number of the stage that waited in vain",
+        ),
     ),
     source="public plan module of the mega kernels: regions, chunks, pairs and launch tags",
 )

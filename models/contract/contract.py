@@ -127,7 +127,8 @@ class Access:
 
     Attributes:
         buffer: the tensor.
-        mode: "must" write, "may" write, or "read".
+        mode: "must" write, "may" write, or "read"; "failing": a write by which a launch says that it gave up, and
+            which no launch that succeeds makes.
         over: indices over the set.
         when: ``when(a, *indices)``: whether this element is live.
         cell: ``cell(a, *indices)``: its leading coordinates in the buffer (a tuple of index values); the
@@ -140,7 +141,7 @@ class Access:
     """
 
     buffer: str
-    mode: Literal["must", "may", "read"]
+    mode: Literal["must", "may", "failing", "read"]
     over: tuple[Index, ...]
     when: Callable[..., Condition]
     cell: Callable[..., tuple[IndexValue, ...]]

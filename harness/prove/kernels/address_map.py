@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Any
 
-from kvproof.harness.prove.kernels.arguments import Formula
 from kvproof.harness.prove.kernels.collect import Access, is_gap, lane_bounds
+from kvproof.harness.prove.kernels.naming import Named, named, whole
 from kvproof.harness.prove.kernels.properties import STATUS, Checked, Found, Property, element_offset, view_of
 from kvproof.harness.prove.kernels.questions import Questions
 from kvproof.harness.prove.kernels.replacing import replaced
@@ -22,6 +21,7 @@ from kvproof.harness.prove.kernels.solving import solve
 from kvproof.harness.prove.kernels.views import View
 from kvproof.harness.solve.query import Outcome
 from kvproof.harness.solve.term import (
+    FALSE,
     Term,
     add,
     and_,
@@ -40,29 +40,11 @@ from kvproof.harness.solve.term import (
     walk,
 )
 from kvproof.harness.symbolic.execution import UnsupportedError
-from kvproof.harness.symbolic.values import condition_term, index_term, simplest
 from kvproof.models.contract import Access as Declared
 from kvproof.reports.verdict import Status
 
 MOST_TRIES = 60
 """Choices of indices tried for one access."""
-
-
-@dataclass(frozen=True)
-class Named:
-    """A contract's access at some indices.
-
-    Attributes:
-        declared: the access.
-        indices: a term for each of its indices.
-        holds: the indices are in range, and the element is live.
-        cell: its leading coordinates.
-    """
-
-    declared: Declared
-    indices: tuple[Term, ...]
-    holds: Term
-    cell: tuple[Term, ...]
 
 
 @dataclass(frozen=True)
@@ -73,32 +55,6 @@ class Placed:
     access: Access
     coordinates: tuple[Term, ...]
     name: Named
-
-
-def named(questions: Questions, declared: Declared, indices: Sequence[Term]) -> Named:
-    """The contract's access at these indices.
-
-    Raises:
-        UnsupportedError: the contract cannot be evaluated on symbolic values.
-    """
-    known = questions.setting.names
-    key = (id(declared), tuple(indices))
-    if key not in known:
-        known[key] = _named(questions, declared, indices)
-    return known[key]
-
-
-def _named(questions: Questions, declared: Declared, indices: Sequence[Term]) -> Named:
-    a: Any = questions.setting.arguments
-    values = [simplest(i) for i in indices]
-    conditions: list[Term] = []
-    with Formula().active():
-        for place, index in enumerate(declared.over):
-            low, stop = (index_term(b(a, *values[:place])) for b in (index.low, index.stop))
-            conditions += [le(low, indices[place]), lt(indices[place], stop)]
-        conditions.append(condition_term(declared.when(a, *values)))
-        cell = tuple(index_term(part) for part in declared.cell(a, *values))
-    return Named(declared, tuple(indices), and_(*conditions), cell)
 
 
 # ---- from the kernel to the contract --------------------------------------------------
@@ -112,6 +68,11 @@ def place(
     view = view_of(questions, access)
     coordinates = None if view is None else _contract_coordinates(questions, checked, access, view)
     if view is None or coordinates is None:
+        every = None if view is None else next((n for d in declared if (n := whole(questions, d, view))), None)
+        if view is not None and every is not None:
+            words = f"{view.tensor}: every {access.kind} is to {every.declared.words}"
+            found = Found(Property.ADDRESS_MAP, Status.PASS, words, where, buffer=view.tensor)
+            return Placed(questions, access, (), every), found
         why = access.problem or "a view of another shape than the contract's tensor"
         return None, Found(Property.ADDRESS_MAP, Status.UNSUPPORTED, why, where)
     given = [*questions.made(access)]
@@ -328,8 +289,9 @@ def address_map(all_questions: Sequence[tuple[Questions, Checked]]) -> Iterator[
                 yield Found(Property.ADDRESS_MAP, Status.UNSUPPORTED, why, access.operation.location)
         for problem in filter(is_gap, questions.first.problems):
             yield Found(Property.ADDRESS_MAP, Status.UNSUPPORTED, problem, questions.module.entry.location)
-    for buffer in dict.fromkeys(a.buffer for a in setting.contract.accesses):
-        for kinds, modes in ((("store", "atomic"), ("must", "may")), (("load",), ("read",))):
+    # A tensor of which no access is declared is one that may not be written.
+    for buffer in [t.name for t in setting.contract.tensors]:
+        for kinds, modes in ((("store", "atomic"), ("must", "may", "failing")), (("load",), ("read",))):
             declared = [a for a in setting.contract.accesses if a.buffer == buffer and a.mode in modes]
             try:
                 yield from _of_buffer(all_questions, buffer, kinds, declared)
@@ -353,8 +315,7 @@ def _of_buffer(
                 continue
             if not declared:
                 if access.kind != "load":
-                    words = f"{buffer}: the contract names no write to it"
-                    yield Found(Property.ADDRESS_MAP, Status.FAIL, words, access.operation.location, buffer=buffer)
+                    yield _undeclared(questions, checked, access, view)
                 continue
             found, result = place(questions, checked, access, declared)
             complete &= found is not None
@@ -371,6 +332,18 @@ def _of_buffer(
             where = all_questions[0][0].module.entry.location
             words = f"{buffer}: nothing accesses {one.words}"
             yield Found(Property.ADDRESS_MAP, Status.FAIL, words, where, buffer=buffer)
+
+
+def _undeclared(questions: Questions, checked: Checked, access: Access, view: View) -> Found:
+    """Whether a store to a tensor that the contract names no write to is never made."""
+    given = questions.made(access)
+    if id(access) not in checked.flat:
+        # Whether it is in bounds is asked on its own.
+        given.append(view.inside(checked.coordinates[id(access)]))
+    answer = questions.ask(given, FALSE)
+    status, where = STATUS[answer.outcome], access.operation.location
+    words = f"{view.tensor}: the contract names no write to it"
+    return Found(Property.ADDRESS_MAP, status, words, where, None, tuple(given), FALSE, None, answer, view.tensor)
 
 
 def _over_anything(questions: Questions, declared: Declared) -> bool:

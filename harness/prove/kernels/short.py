@@ -98,6 +98,26 @@ def writes(
         when: ``when(a, *indices)``: whether there is anything to write.
     """
 
+    return _write("must", tensor, over, row, when)
+
+
+def may_write(
+    tensor: str,
+    over: Mapping[str, Extent],
+    row: Callable[..., Any],
+    when: Callable[..., Any] = lambda *_: True,
+) -> Access:
+    """The rows of a tensor that may be written, but need not be; arguments as of :func:`writes`."""
+    return _write("may", tensor, over, row, when)
+
+
+def _write(
+    mode: Literal["must", "may"],
+    tensor: str,
+    over: Mapping[str, Extent],
+    row: Callable[..., Any],
+    when: Callable[..., Any],
+) -> Access:
     def cell(a: Any, *indices: Any) -> tuple[Any, ...]:
         found = row(a, *indices)
         return cast("tuple[Any, ...]", found) if isinstance(found, tuple) else (found,)
@@ -106,7 +126,7 @@ def writes(
         return lambda a, *_: extent_of(a, extent)
 
     indices = tuple(Index(name, stop=stop(extent)) for name, extent in over.items())
-    return Access(tensor, "must", indices, when, cell, f"its rows over {', '.join(over)}")
+    return Access(tensor, mode, indices, when, cell, f"its rows over {', '.join(over)}")
 
 
 def contract_of(
@@ -123,7 +143,7 @@ def contract_of(
         kernel: ``@triton.jit`` function.
         tensors: text of each tensor by name: see :func:`tensor_of`.
         requires: what the caller guarantees.
-        writes: what must be written, and nothing else may be.
+        writes: what must be written, or may be; nothing else may, and a tensor that is not named here not at all.
         scalars: names of integer arguments that are no extents.
 
     Raises:

@@ -69,9 +69,18 @@ def ints(name, *shape, dtype="int32", strides="contiguous"):
     return Tensor(name, dtype, shape, "", strides=strides)
 
 
-def contract(*arguments, requires=(), accesses=()):
-    """A contract of these arguments."""
+def contract(*arguments, requires=(), accesses=None):
+    """A contract of these arguments; if no accesses are stated, any cell of what is no input may be written."""
+    if accesses is None:
+        accesses = [anywhere(t) for t in arguments if isinstance(t, Tensor) and t.role != "in"]
     return Contract("corpus", "", arguments, tuple(requires), (), tuple(accesses))
+
+
+def anywhere(tensor):
+    """Every cell of a tensor may be written."""
+    extent = tensor.shape[0]
+    row = Index("row", stop=lambda a: getattr(a, extent) if isinstance(extent, str) else extent)
+    return Access(tensor.name, "may", (row,), always, lambda a, i: (i,), f"cells of {tensor.name}")
 
 
 def each(extent, name="t"):
@@ -206,6 +215,55 @@ pair(
     lambda a: (a.n,),
     BOUNDS,
 )
+
+# ---- tensors that may not be written --------------------------------------------------
+
+
+@triton.jit
+def over_input(x, out, n, BAD: tl.constexpr):
+    t = tl.program_id(0)
+    value = tl.load(x + t)
+    tl.store(out + t, value)
+    if BAD:
+        tl.store(x + t, 0.0)  # fault
+
+
+UNREAD = contract(array("x", "n"), OUT, accesses=[EACH_OUT])
+pair("over_input", "undeclared tensor", over_input, UNREAD, lambda a: (a.n,), MAP)
+
+
+@triton.jit
+def second_output(x, out, other, n, m, BAD: tl.constexpr):
+    """The second may be modified, as far as its role goes, and no write to it is declared."""
+    t = tl.program_id(0)
+    value = tl.load(x + t)
+    tl.store(out + t, value)
+    if BAD:
+        tl.store(other + t, value, mask=t < m)  # fault
+    else:
+        # Never made.
+        tl.store(other + t, value, mask=(t < m) & (t >= n))
+
+
+SECOND = contract(array("x", "n"), OUT, array("other", "m", role="inout"), accesses=[EACH_OUT])
+pair("second_output", "undeclared tensor", second_output, SECOND, lambda a: (a.n,), MAP)
+
+
+@triton.jit
+def counts_in_input(at, out, n, m, BAD: tl.constexpr):
+    t = tl.program_id(0)
+    k = tl.load(at + t)
+    live = (k >= 0) & (k < m)
+    tl.atomic_add(out + k, 1, mask=live)
+    if BAD:
+        tl.atomic_max(at + t, 0, mask=live)  # fault
+
+
+COUNTED = contract(
+    ints("at", "n"), array("out", "m", dtype="int32", role="inout"),
+    requires=[clause("n", lambda a: a.n >= 1)],
+)  # fmt: skip
+pair("counts_in_input", "undeclared tensor", counts_in_input, COUNTED, lambda a: (a.n,), MAP)
 
 # ---- off the diagonal ------------------------------------------------------------
 

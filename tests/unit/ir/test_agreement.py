@@ -1,5 +1,7 @@
 """Agreement of two devices: what may differ, by how much, and that nothing else may."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,12 @@ def test_a_float_that_no_write_has_a_bound_for_must_have_the_same_bits():
 
 def test_minus_zero_is_not_zero_where_bits_count():
     assert _compared(_results(scratch=(0, -0.0)), _results()).differences
+
+
+def test_what_only_a_failing_launch_writes_must_have_the_same_bits():
+    failing = Access("scratch", "failing", ROWS, lambda _a, i: i >= 0, lambda _a, i: (i,), "a stage's number")
+    contract = replace(CONTRACT, accesses=(*CONTRACT.accesses[:2], failing))
+    assert agreement(contract, _results(), _results(scratch=(1, 7)), _results()).differences
 
 
 def test_what_may_be_written_is_open():

@@ -39,7 +39,8 @@ def copied(x, out):
 
 
 def _missing(kernel, tensors, property_name, requires=(), grid=lambda a: (a.n,), **arguments):
-    contract = short.contract_of(kernel, tensors, requires=requires)
+    out = short.may_write("out", {"row": tensors["out"].split("[")[1].rstrip("]")}, row=lambda _a, i: i)
+    contract = short.contract_of(kernel, tensors, requires=requires, writes=out)
     report = check_kernel(kernel, contract, grid=grid, arguments=arguments)
     return [f.missing for f in report.failures if str(f.found.property) == property_name]
 
@@ -87,7 +88,10 @@ def test_an_extent():
 
 def test_with_the_clause_nothing_fails():
     contract = short.contract_of(
-        scattered, SCATTER, requires=(short.between("dest", 0, "m"), short.distinct("dest"))
+        scattered,
+        SCATTER,
+        requires=(short.between("dest", 0, "m"), short.distinct("dest")),
+        writes=short.writes("out", {"t": "n"}, row=lambda a, t: a.dest[t]),
     )
     report = check_kernel(scattered, contract, grid=lambda a: (a.n,), arguments={"BAD": 0})
     assert report.passed, report
