@@ -137,7 +137,9 @@ def in_bounds(questions: Questions, checked: Checked) -> Iterator[Found]:
         twins = view.coordinates(offsets[1], questions.scope.intervals)
         worst: Found | None = None
         given = questions.made(one)
-        sharper = view.exact(offsets[0])
+        # An access of several elements is seen to be outside by its first or by its last one.
+        last = add(offsets[0], integer(max(one.width // view.item - 1, 0)))
+        sharper = and_(view.exact(offsets[0]), view.exact(last))
         own = apply(view.tensor, ways[0]) if one.kind == "load" and view.same else None
         for number, (way, twin) in enumerate(zip(ways, twins, strict=True)):
             goal = _inside(view, way, one)

@@ -187,6 +187,20 @@ def test_a_pointer_into_one_of_two_tensors_is_followed_into_both(extent, wanted)
 
 
 @triton.jit
+def wider(x, out, n):
+    at = (x + tl.program_id(0)).to(tl.pointer_type(tl.int64))
+    tl.store(out + tl.program_id(0), tl.load(at).to(tl.float32))
+
+
+def test_an_access_that_begins_inside_and_ends_outside_is_seen_to_be_wrong():
+    contract = Contract("cells", "", (Tensor("x", "int32", ("n",), ""), OUT), (), (), CELLS.accesses)
+    report = check_kernel(wider, contract, grid=lambda a: (a.n,), arguments={})
+    (failure,) = report.failures
+    assert (failure.status, failure.found.property) == (Status.FAIL, Property.IN_BOUNDS), str(report)
+    assert failure.witness.numbers == {"n": 1}
+
+
+@triton.jit
 def loaded_pointer(table, out, n):
     at = tl.load(table + tl.program_id(0)).to(tl.pointer_type(tl.float32))
     tl.store(at, 1.0)
