@@ -1,18 +1,15 @@
 """A profile: how the contracts of kernels/ map to one project's functions. Data, beside small adapters.
 
-A project has one file in ``profiles/``, or a TOML file of its own (:func:`read_profile`), or a plugin that
-registers a :class:`Profile` under the entry point group ``kvproof.targets``.
+A project has one file in ``profiles/``, or a TOML file of its own (:mod:`kvproof.harness.targets.profile_file`),
+or a plugin that registers a :class:`Profile` under the entry point group ``kvproof.targets``.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from kvproof.models.errors import LayoutError
 from kvproof.properties.strategies.cases import Case
 
 Adapter: TypeAlias = Callable[..., None]
@@ -120,44 +117,3 @@ class Profile:
     def contracts(self) -> tuple[str, ...]:
         """Contracts that some entry maps, each once."""
         return tuple(dict.fromkeys(entry.contract for entry in self.entries))
-
-
-def read_profile(path: Path) -> tuple[Profile, Path]:
-    """The profile of a TOML file, and the folder of the project's code, which it names as ``root``.
-
-    Its keys are the attributes of :class:`Profile` and :class:`Entry` (tables ``[[entries]]``); an adapter is
-    "module:function", found beside the file.
-
-    Raises:
-        LayoutError: no such file, or something in it that no profile has.
-    """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise LayoutError(f"profile {str(path)!r} cannot be read: {error}") from error
-    root = path.parent / str(data.pop("root", "."))
-    entries = tuple(_entry(path, table) for table in data.pop("entries", []))
-    _known(path, data, Profile, "entries")
-    data.setdefault("name", path.stem)
-    data.setdefault("marker", ".")
-    return Profile(**{key: _frozen(value) for key, value in data.items()}, entries=entries), root
-
-
-def _entry(path: Path, table: Mapping[str, Any]) -> Entry:
-    _known(path, table, Entry, "narrowings", "callers", "tame", "fit")
-    for name in ("contract", "function"):
-        if not isinstance(table.get(name), str):
-            raise LayoutError(f"profile {path}: an entry needs {name!r}, a text; it has {sorted(table)}")
-    former = {name: tuple(names) for name, names in table.get("former", {}).items()}
-    return Entry(**{**{key: _frozen(value) for key, value in table.items()}, "former": former})
-
-
-def _known(path: Path, table: Mapping[str, Any], kind: type, *code: str) -> None:
-    allowed = {item.name for item in fields(kind)} - set(code)
-    for key in table:
-        if key not in allowed:
-            raise LayoutError(f"profile {path}: {key!r} is nothing of it; allowed: {', '.join(sorted(allowed))}")
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -134,7 +134,7 @@ def open_target(text: str, scratch: Path) -> TargetSpec:
     if kind == BUILTIN:
         return TargetSpec()
     if kind.endswith(".toml"):
-        from kvproof.harness.targets.profile import read_profile  # noqa: PLC0415
+        from kvproof.harness.targets.profile_file import read_profile  # noqa: PLC0415
 
         root = read_profile(Path(kind))[1].resolve()
         return TargetSpec(str(Path(kind).resolve()), str(root), present_revision(root))

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kvproof.harness.targets.profile import Profile, read_profile
+from kvproof.harness.targets.profile import Profile
 from kvproof.models.errors import LayoutError
 
 BUILTIN = "builtin"
@@ -53,6 +53,8 @@ class TargetSpec:
         if self.kind == BUILTIN:
             return None
         if self.kind.endswith(".toml"):
+            from kvproof.harness.targets.profile_file import read_profile  # noqa: PLC0415  (brings all contracts)
+
             return read_profile(Path(self.kind))[0]
         return named_profile(self.kind)
 

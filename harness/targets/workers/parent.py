@@ -64,6 +64,7 @@ class Worker:
     _answered: float = 0.0
     _base: int = 0
     _described: dict[str, Any] | None = None
+    _refused: WorkerDied | None = None
 
     # ---- requests -------------------------------------------------------------
 
@@ -73,6 +74,8 @@ class Worker:
         Raises:
             WorkerDied: it did not live to tell.
         """
+        if self._refused is not None:
+            raise self._refused
         if self._process is None:
             self._start()
         assert self._described is not None
@@ -292,7 +295,10 @@ class Worker:
         reply = self._exchange(message, self.limits.open_seconds)
         if reply.get("status") != "done":
             self.close()
-            raise self._note("exit", f"the target does not load: {reply.get('message')}")
+            died = self._note("exit", f"the target does not load: {reply.get('message')}")
+            if self._described is None:
+                self._refused = died  # it has never loaded, and to try again says the same again
+            raise died
         self._described = reply["value"]
         self._base = self._resident()
 

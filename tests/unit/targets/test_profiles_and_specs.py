@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import subprocess
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from kvproof.harness.cli.targets import print_reports
+from kvproof.harness.run.target_campaign import ContractReport
 from kvproof.harness.targets import spec as spec_module
 from kvproof.harness.targets.contracts import all_contracts, all_properties
 from kvproof.harness.targets.loading import NotOffered, bound_to
-from kvproof.harness.targets.profile import Entry, Profile, read_profile
+from kvproof.harness.targets.profile import Entry, Profile
+from kvproof.harness.targets.profile_file import read_profile
 from kvproof.harness.targets.revisions import history, open_target, present_revision, resolve_revision
 from kvproof.harness.targets.spec import TargetSpec, named_profile, parse_target
 from kvproof.models.errors import LayoutError
@@ -58,12 +63,76 @@ def test_a_toml_profile_is_read_and_a_wrong_key_is_refused(tmp_path: Path) -> No
     file.write_text('marker = "x"\nmodule = "a"\n')
     with pytest.raises(LayoutError, match="'module' is nothing of it; allowed: absent"):
         read_profile(file)
-    file.write_text('[[entries]]\ncontract = "x"\n')
+    file.write_text('[[entries]]\ncontract = "window_write"\n')
     with pytest.raises(LayoutError, match="needs 'function'"):
         read_profile(file)
     file.write_text("no toml")
     with pytest.raises(LayoutError, match="cannot be read"):
         read_profile(file)
+
+
+ENTRY = '[[entries]]\ncontract = "row_scatter"\nfunction = "m:f"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "names nothing to check; allowed: [[entries]], host or kernels"),
+        ("entries = 5", "entries is 5; allowed: tables [[entries]]"),
+        ("entries = [5]", "entries is [5]; allowed: tables [[entries]]"),
+        (f"name = 7\n{ENTRY}", "name is 7; allowed: a text that is not empty"),
+        (f"root = 7\n{ENTRY}", "root is 7; allowed: a text that is not empty"),
+        (f'packages = "a"\n{ENTRY}', "packages is 'a'; allowed: a list of texts"),
+        (f"packages = [1]\n{ENTRY}", "packages[0] is 1; allowed: a text"),
+        (f'{ENTRY}[types]\nWindowParams = "m"', "types.WindowParams is 'm'; allowed: a text \"module:name\""),
+        (f'{ENTRY}[missing]\nnope = "why"', "missing, a name in it, is 'nope'; allowed: attention_decode, "),
+        (f"{ENTRY}[stubs]\nm = 3", "stubs.m is 3; allowed: a table"),
+        (ENTRY.replace("row_scatter", "nope"), "entries[0].contract is 'nope'; allowed: attention_decode, "),
+        (ENTRY.replace("m:f", "m"), "entries[0].function is 'm'; allowed: a text \"module:name\""),
+        (f"{ENTRY}rename = 3", "entries[0].rename is 3; allowed: a table"),
+        (f"{ENTRY}rename = {{ pool = 3 }}", "entries[0].rename.pool is 3; allowed: a text"),
+        (
+            f'{ENTRY}rename = {{ pol = "cache" }}',
+            "entries[0].rename is 'pol'; allowed: arguments of row_scatter: ",
+        ),
+        (f'{ENTRY}drop = ["pol"]', "entries[0].drop is 'pol'; allowed: arguments of row_scatter: kv, "),
+        (f'{ENTRY}former = {{ pool = "cache" }}', "entries[0].former.pool is 'cache'; allowed: a list of texts"),
+        (f'{ENTRY}layouts = ["v5"]', "entries[0].layouts[0] is 'v5'; allowed: v4-flash, "),
+        (f"{ENTRY}{ENTRY}adapter = 1", "entries[1].adapter is 1; allowed: a text"),
+        (f"{ENTRY}tame = 1", "entries[0].tame = 1: 'tame' is nothing of it; allowed: adapter, "),
+    ],
+)
+def test_wrong_content_of_a_profile_is_said_with_its_key_and_what_is_allowed(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text(f"{text}\n")
+    with pytest.raises(LayoutError) as found:
+        read_profile(file)
+    assert str(found.value).startswith(f"profile {file}")
+    assert words in str(found.value)
+
+
+def test_the_smallest_profile_is_one_entry_and_everything_may_be_said(tmp_path: Path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text(ENTRY)
+    assert (read_profile(file)[0].name, read_profile(file)[0].contracts) == ("ours", ("row_scatter",))
+    file.write_text(
+        f'{ENTRY}rename = {{ pool = "cache" }}\ndrop = ["kv"]\nreturns = ["pool"]\nconstants = {{ n = [1, 2] }}\n'
+        'passes = ["a"]\nadapter = "m.n:call"\nlayouts = ["v4-flash"]\nera = ""\n'
+        '[missing]\nwindow_write = "no"\n[stubs.m]\nx = 1\n[host]\ngeometry = "m:g"\n[hints]\nTILE = 64\n'
+    )
+    entry = read_profile(file)[0].entries[0]
+    assert entry.layouts == ("v4-flash",)
+    assert entry.constants == {"n": [1, 2]}
+
+
+def test_a_reason_that_all_contracts_share_is_printed_once() -> None:
+    out = io.StringIO()
+    reports = [ContractReport(name, reason="no marker") for name in ("a", "b", "c")]
+    print_reports([*reports, ContractReport("d", reason="other")], Console(file=out, width=300))
+    lines = [line for line in out.getvalue().splitlines() if line.startswith("not checked")]
+    assert lines == ["not checked a, b, c: no marker", "not checked d: other"]
 
 
 def test_a_plugin_brings_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:

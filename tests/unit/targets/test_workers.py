@@ -215,9 +215,12 @@ def test_a_worker_killed_from_outside_is_started_again(device: IsolatedDevice, h
 
 def test_a_worker_that_cannot_open_its_target_is_reported(tmp_path: Path) -> None:
     worker = Worker({"kind": "nobody", "root": "", "revision": "", "origin": ""}, "interpret", LIMITS)
-    with pytest.raises(WorkerDied, match="target 'nobody' is not known"):
-        worker.describe()
+    for _ in range(3):
+        with pytest.raises(WorkerDied, match="target 'nobody' is not known"):
+            worker.describe()
     assert worker._process is None
+    # What has never loaded is not started again to say the same.
+    assert (worker.starts, len(worker.deaths)) == (1, 1)
 
 
 # ---- the protocol ---------------------------------------------------------------------
