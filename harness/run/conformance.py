@@ -142,6 +142,8 @@ def check(
         raise ValueError(f"contract is {contract!r}; allowed: {', '.join(properties)}")
     if config and config not in CONFIGS:
         raise ValueError(f"config is {config!r}; allowed: {', '.join(CONFIGS)}")
+    if not callable(function):
+        raise NotCheckedError(f"function is {function!r}; allowed: something that can be called")
     entry = Entry(
         contract,
         getattr(function, "__name__", "function"),
@@ -199,9 +201,14 @@ def _bound(function: Callable[..., Any], entry: Entry, contract: str) -> Bound:
     if entry.adapter is not None:
         return Bound(entry, function, {})
     try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise NotCheckedError(
+            f"{entry.function} tells no signature: {error}; allowed: a Python function"
+        ) from None
+    try:
         return bound_to(function, entry, all_contracts()[contract].contract)
     except NotOffered as reason:
-        signature = inspect.signature(function)
         raise NotCheckedError(f"{reason} (signature: {signature})") from None
 
 

@@ -158,6 +158,10 @@ def test_a_signature_that_does_not_fit_is_said_and_nothing_passes() -> None:
         check(kernels.window_gather, "window_gather", returns=("out",), drop=("anchor_pos",))
     with pytest.raises(ValueError, match="allowed: attention_decode"):
         check(kernels.swa_write, "window_wirte")
+    with pytest.raises(NotCheckedError, match="function is 'swa_write'; allowed: something that can be called"):
+        check("swa_write", "window_write")  # type: ignore[arg-type]
+    with pytest.raises(NotCheckedError, match="tells no signature"):
+        check(next, "window_write")
     with pytest.raises(NotCheckedError, match="device hip is not here"):
         check(kernels.swa_scatter_rows, "row_scatter", device="hip")
 

@@ -34,10 +34,11 @@ class WorkerDied(Exception):  # noqa: N818  (reads as what happened)
 
     Attributes:
         kind: "killed", "exit", "hang", "out of memory" or "corrupt reply".
+        detail: what was seen of it.
     """
 
     def __init__(self, kind: str, detail: str) -> None:
-        self.kind = kind
+        self.kind, self.detail = kind, detail
         super().__init__(f"{kind}: {detail}")
 
 

@@ -77,7 +77,12 @@ class Worker:
         if self._refused is not None:
             raise self._refused
         if self._process is None:
-            self._start()
+            try:
+                self._start()
+            except WorkerDied:
+                if self._described is None:
+                    raise
+                self._start_again()
         assert self._described is not None
         return self._described
 
@@ -301,6 +306,17 @@ class Worker:
             raise died
         self._described = reply["value"]
         self._base = self._resident()
+
+    def _start_again(self) -> None:
+        """Start it once more: it has loaded before, so the machine may only have been slow.
+
+        Raises:
+            WorkerDied: it does not start this time either; the message says so.
+        """
+        try:
+            self._start()
+        except WorkerDied as died:
+            raise WorkerDied(died.kind, f"it does not start again, twice: {died.detail}") from died
 
     def _resident(self) -> int:
         """Bytes of memory that the process has; 0 where that cannot be told."""

@@ -223,6 +223,27 @@ def test_a_worker_that_cannot_open_its_target_is_reported(tmp_path: Path) -> Non
     assert (worker.starts, len(worker.deaths)) == (1, 1)
 
 
+@pytest.mark.parametrize("slow", [1, 2])
+def test_a_worker_that_was_slow_to_start_again_is_started_once_more(
+    monkeypatch: pytest.MonkeyPatch, slow: int
+) -> None:
+    worker, starts = Worker({}, "interpret", LIMITS), list[int]()
+
+    def start(_worker: Worker) -> None:
+        starts.append(1)
+        if len(starts) <= slow:
+            raise WorkerDied("hang", "no answer in 30 s")
+
+    monkeypatch.setattr(Worker, "_start", start)
+    worker._described = {"offered": {}}  # it has loaded before
+    if slow == 1:
+        assert worker.describe() == {"offered": {}}
+    else:
+        with pytest.raises(WorkerDied, match="it does not start again, twice: no answer in 30 s"):
+            worker.describe()
+    assert len(starts) == 2
+
+
 # ---- the protocol ---------------------------------------------------------------------
 
 
