@@ -10,8 +10,8 @@ from typing import Any
 from kvproof.harness.ir.compile import CompileError, Signature, signature_of
 from kvproof.kernels.launch import current_backend
 
-launched: dict[str, tuple[Any, Any]] = {}
-"""Function and signature of each kernel that was launched in this process, by name; of several the last."""
+launched: dict[str, dict[tuple[Any, ...], Signature]] = {}
+"""Signatures of each kernel that was launched in this process, by its name and their key, the latest last."""
 
 
 @dataclass
@@ -56,7 +56,9 @@ def _note(function: Any, args: tuple[Any, ...], meta: Mapping[str, Any]) -> None
         for one in _open:
             one.problems[name] = str(error)
         raise
-    launched[name] = (function, signature)
+    known = launched.setdefault(name, {})
+    known.pop(signature.key, None)
+    known[signature.key] = signature
     for one in _open:
         # By identity: functions that a factory makes share their name. The value keeps the function alive.
         one.kernels.setdefault((id(function), signature.key), (function, signature))

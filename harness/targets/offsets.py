@@ -12,7 +12,7 @@ from typing import Any
 
 from kvproof.harness.ir.compile import Signature, compile_ttir, jit_function
 from kvproof.harness.ir.offsets import narrow_offsets
-from kvproof.harness.ir.reader import read_module
+from kvproof.harness.ir.reader import Module, read_module
 from kvproof.harness.ir.reader.structure import structure_hash
 from kvproof.harness.ir.target import parse_target
 from kvproof.harness.targets.launches import launched
@@ -96,28 +96,39 @@ def _empty(name: str, arch: str, problem: str) -> dict[str, Any]:
 
 
 def _row(name: str, function: Any, arch: str, profile: Profile, library: Library) -> dict[str, Any]:
-    key = f"{function.fn.__module__}:{function.fn.__qualname__}"
-    known = launched.get(key)
-    signature = known[1] if known else guessed(function, profile.hints)
-    row = {**_empty(name, arch, ""), "launched": known is not None}
-    try:
-        module = read_module(compile_ttir(function, signature, parse_target(arch)).text)
-    except Exception as error:  # foreign source: whatever it raises is that kernel's problem
-        return {**row, "problem": " ".join(str(error).split())[-300:]}
+    """A kernel for one GPU: the places of every specialisation that was launched, each once."""
+    known = list(launched.get(f"{function.fn.__module__}:{function.fn.__qualname__}", {}).values())
+    row = {**_empty(name, arch, ""), "launched": bool(known)}
+    signatures = known or [guessed(function, profile.hints)]
+    places: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    # With the most run-time numbers first: in those a factor has its name.
+    for signature in sorted(signatures, key=lambda one: -len(one.types)):
+        try:
+            module = read_module(compile_ttir(function, signature, parse_target(arch)).text)
+        except Exception as error:  # foreign source: whatever it raises is that kernel's problem
+            return {**row, "problem": " ".join(str(error).split())[-300:]}
+        if signature is signatures[-1]:
+            row["ir"] = structure_hash(module)
+        found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for offset in _offsets(module, function, signature, library):
+            found.setdefault((offset["file"], offset["line"], offset["access"], offset["argument"]), []).append(
+                offset
+            )
+        places = {**found, **places}
+    return {**row, "offsets": [offset for group in places.values() for offset in group]}
+
+
+def _offsets(module: Module, function: Any, signature: Signature, library: Library) -> Iterator[dict[str, Any]]:
     names = {jit_function(function).__name__: tuple(n for n in function.arg_names if n in signature.types)}
-    row["ir"] = structure_hash(module)
     for narrow in narrow_offsets(module, names):
         frame = narrow.places[0] if narrow.places else None
-        row["offsets"].append(
-            {
-                "file": _relative(frame.file, library.root) if frame else "",
-                "line": frame.line if frame else 0,
-                "access": narrow.access,
-                "argument": narrow.argument,
-                "factors": narrow.factors,
-            }
-        )
-    return row
+        yield {
+            "file": _relative(frame.file, library.root) if frame else "",
+            "line": frame.line if frame else 0,
+            "access": narrow.access,
+            "argument": narrow.argument,
+            "factors": narrow.factors,
+        }
 
 
 def _relative(file: str, root: Path) -> str:
