@@ -11,7 +11,7 @@ import numpy as np
 from kvproof.harness.ir.execute.formats import from_single, to_single
 from kvproof.harness.ir.execute.memory import Memory, Segment, Storage
 from kvproof.harness.ir.execute.report import Kind, Report
-from kvproof.harness.ir.execute.values import DTYPES, Array, UnsupportedOperation, carrier, unsigned
+from kvproof.harness.ir.execute.values import DTYPES, Array, UnsupportedOperation, carrier, every, unsigned
 from kvproof.harness.ir.reader import Location, Operation
 
 _POISON: Mapping[str, Any] = {
@@ -36,7 +36,7 @@ WIDTHS: Mapping[str, int] = {element: np.dtype(carried).itemsize for element, ca
 """Bytes of an element in memory."""
 
 
-@dataclass(eq=False)
+@dataclass(slots=True, eq=False)
 class Touch:
     """One load or store of many lanes, kept for the check of collisions.
 
@@ -128,8 +128,7 @@ class Accesses:
         good = segment.inside(offset, width)
         active = mask
         # Where the mask is on and the address is not good: of truth values, the one is greater.
-        bad = ~good if mask is None else np.greater(mask, good)
-        if bad.any():
+        if not every(good) and (bad := ~good if mask is None else np.greater(mask, good)).any():
             self._report_outside(segment, offset, bad, width, at)
             active = good & (True if mask is None else mask)
         byte = offset + segment.start if segment.start else offset
@@ -207,7 +206,7 @@ class Accesses:
             fresh |= ~written[cells * width + byte]
         if active is not None:
             fresh &= active
-        if fresh.any():
+        if np.count_nonzero(fresh):
             first = int(np.broadcast_to(cells, fresh.shape)[fresh][0])
             element = first * width // segment.item
             words = f"element {element - segment.start // segment.item}"
@@ -323,7 +322,7 @@ def _selected(value: Array, active: Array | None, shape: tuple[int, ...]) -> tup
 
 def _lanes_of(active: Array | None, shape: tuple[int, ...]) -> Array | None:
     """Flat numbers of the active lanes; None if all are."""
-    if active is None or active.all():
+    if active is None or every(active):
         return None
     return np.flatnonzero(active if active.shape == shape else np.broadcast_to(active, shape))
 

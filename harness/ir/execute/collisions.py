@@ -12,7 +12,7 @@ import numpy as np
 
 from kvproof.harness.ir.execute.access import Accesses, Touch
 from kvproof.harness.ir.execute.report import Kind, Report
-from kvproof.harness.ir.execute.values import Array
+from kvproof.harness.ir.execute.values import Array, every
 
 
 def find_collisions(accesses: Accesses) -> None:
@@ -49,10 +49,10 @@ def _sorted_cells(stores: Sequence[Touch]) -> tuple[Array, Array] | None:
         return None
     width = _widths(stores)
     cells = _cells(stores[0], width) if len(stores) == 1 else np.concatenate([_cells(t, width) for t in stores])
-    if (cells[1:] > cells[:-1]).all():
+    if every(cells[1:] > cells[:-1]):
         return None
     in_order = np.sort(cells)
-    if (in_order[1:] != in_order[:-1]).all():
+    if every(in_order[1:] != in_order[:-1]):
         return None
     return cells, np.argsort(cells, kind="stable")
 

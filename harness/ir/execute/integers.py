@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from kvproof.harness.ir.execute.values import Array, carrier, unsigned
+from kvproof.harness.ir.execute.values import Array, carrier, every, unsigned
 
 Binary = Callable[[Array, Array], Array]
 
@@ -29,7 +29,7 @@ def _mul(a: Array, b: Array) -> Array:
 
 def _divisor(b: Array) -> Array:
     """The divisor with zeros replaced: the quotient there is undefined, and must not stop the other lanes."""
-    return b if b.all() else np.where(b == 0, np.ones((), b.dtype), b)
+    return b if every(b) else np.where(b == 0, np.ones((), b.dtype), b)
 
 
 def _rem_signed(a: Array, b: Array) -> Array:

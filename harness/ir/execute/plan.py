@@ -10,7 +10,7 @@ import numpy as np
 from kvproof.harness.ir.execute.access import Accesses
 from kvproof.harness.ir.execute.memory import Memory, Segment
 from kvproof.harness.ir.execute.pointers import grains_of, sources_of
-from kvproof.harness.ir.execute.values import Array, UnsupportedOperation
+from kvproof.harness.ir.execute.values import Array, UnsupportedOperation, every
 from kvproof.harness.ir.reader import Block, Function, Location, Module, Operation, Region, Value
 
 
@@ -246,9 +246,9 @@ class Planner:
 
             def branch(frame: Frame) -> Jump:
                 taken = frame.at(condition)
-                if taken.all():
+                if every(taken):
                     return Jump(((None, yes.block, yes.operands),))
-                if not taken.any():
+                if not np.count_nonzero(taken):
                     return Jump(((None, no.block, no.operands),))
                 # Last in, first out: the taken side runs first, as its block comes first.
                 return Jump(

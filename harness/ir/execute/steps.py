@@ -244,6 +244,7 @@ def _range(operation: Operation, _planner: Planner) -> Step:
 
 
 _AXES = {"x": 0, "y": 1, "z": 2}
+_FIRST = np.zeros(1, np.int64)
 
 
 def _program_id(operation: Operation, _planner: Planner) -> Step:
@@ -251,13 +252,12 @@ def _program_id(operation: Operation, _planner: Planner) -> Step:
     r = operation.result.number
 
     def step(values: list[Array | None], frame: Frame) -> None:
-        x, y, _ = frame.grid
+        x, y, z = frame.grid
         linear = frame.programs
-        number = (
-            (linear % x, linear // x % y, linear // (x * y))[axis]
-            if y * frame.grid[2] > 1
-            else linear * (axis == 0)
-        )
+        if y * z > 1:
+            number = (linear % x, linear // x % y, linear // (x * y))[axis]
+        else:
+            number = linear if axis == 0 else _FIRST
         values[r] = number.astype(np.int32)
 
     return step
@@ -276,10 +276,11 @@ def _num_programs(operation: Operation, _planner: Planner) -> Step:
 def _add_pointer(operation: Operation, _planner: Planner) -> Step:
     size = max(element_width(operation.result.type.pointee) // 8, 1)
 
-    def advance(pointer: Array, offset: Array) -> Array:
-        return pointer + (offset if size == 1 else np.multiply(offset, size, dtype=np.int64))
-
-    return _binary(operation, advance)
+    if size == 1:
+        return _binary(operation, np.add)
+    # An array, so that narrower offsets are widened before they are scaled.
+    scale = np.array([size], np.int64)
+    return _binary(operation, lambda pointer, offset: pointer + offset * scale)
 
 
 def _nothing(_operation: Operation, _planner: Planner) -> Step:
