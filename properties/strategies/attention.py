@@ -21,7 +21,10 @@ from kvproof.properties.strategies.tokens import slices, stale_tail
 LENGTHS = [0, 1, 2, 5, 33, 64, 65, 130]
 """Entries of a slice: around one tile of 32 or 64 keys, and several."""
 
-HEADS = [1, 2, 16, 17]
+HEADS = [1, 2, 16, 17, 65]
+"""Heads: of one block of 16 and past it, and past the first block of 64."""
+MANY_HEADS, HEAD_BLOCK = 16, 64
+"""More heads than the first are taken in blocks of the second."""
 SINKS = [0.0, float("-inf"), 2.5, -3.0]
 NAN_BITS = 0x7FC0
 
@@ -96,6 +99,11 @@ def planes(
     """(plane, RoPE plane of a packed one, whether a listed row holds a NaN). Rows that no one lists are poison."""
     rows = listed.shape[0]
     bits = draw(bf16_rows(rows, WIDTH, seed, special=False))
+    uneven = draw(seldom_first([0, 2, 4]))
+    if uneven:
+        # A packed row's tiles of 64 columns have a scale each: of tiles of one magnitude they would all be equal.
+        steps = np.rint(numbers(seed + 3, rows * WIDTH // 64) * uneven).reshape(rows, WIDTH // 64)
+        bits = to_bits(from_bf16(bits) * np.repeat(2.0**steps, 64, axis=1))
     spoiled = bool(listed.any()) and draw(rarely())
     if spoiled:
         row = draw(st.sampled_from([int(r) for r in np.flatnonzero(listed)]))
@@ -120,7 +128,9 @@ def queries(draw: st.DrawFn, tokens: int, seed: int) -> dict[str, Any]:
     loud = 2.0 ** draw(seldom_low(0, 4))
     q = draw(guarded("bf16", (tokens, heads, WIDTH), seed))
     ordinary = numbers(seed, tokens * heads * WIDTH).reshape(tokens, heads, WIDTH) * loud
-    sinks = [draw(st.sampled_from(SINKS)) for _ in range(heads)]
+    # Of many heads the sinks repeat, in a period that is none of blocks of heads.
+    sinks = draw(st.lists(st.sampled_from(SINKS), min_size=min(heads, 17), max_size=min(heads, 17)))
+    sinks = [sinks[head % len(sinks)] for head in range(heads)]
     return {
         "q": filled(q, to_bits(ordinary)),
         "attn_sink": contiguous("fp32", sinks),
@@ -128,6 +138,16 @@ def queries(draw: st.DrawFn, tokens: int, seed: int) -> dict[str, Any]:
         "out": draw(guarded("bf16", (tokens, heads, WIDTH), seed + 1)),
         "splits": draw(seldom_first([0, 2, 3, 8])),
     }
+
+
+def head_events(heads: int, *, packed: bool, listed: bool) -> frozenset[str]:
+    """What a launch over some listed rows shows of blocks of heads."""
+    found = {
+        "many heads": heads > MANY_HEADS,
+        "many heads, packed": heads > MANY_HEADS and packed,
+        "second block of heads": heads > HEAD_BLOCK,
+    }
+    return frozenset(name for name, happened in found.items() if happened and listed)
 
 
 def to_bits(values: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:

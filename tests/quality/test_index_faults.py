@@ -227,7 +227,7 @@ FAULTS = {
         "F13",
         "csa_translate",
         (Patch(kernel_of("csa_translate"), "        block_tables.stride(0),\n", "        columns,\n"),),
-        "tables_ptr: element 1 of a view of shape (2, 1), strides (3, 1)",
+        "tables_ptr: element 1 of a view of shape (2, 1), strides (2, 1)",
         {"batch_id_per_token": [1], "csa_block_capacity": 1, "topk_local": [0], "positions": [3]},
     ),
     "all columns, then some again": Fault(

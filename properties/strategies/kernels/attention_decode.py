@@ -11,7 +11,7 @@ from kvproof.models.contract import Access, Arguments, contiguous
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.packed_row import FORMATS
 from kvproof.properties.statement import Needs
-from kvproof.properties.strategies.attention import listings, planes, queries
+from kvproof.properties.strategies.attention import head_events, listings, planes, queries
 from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
 from kvproof.properties.strategies.draws import seldom_low
 
@@ -47,7 +47,9 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
             "variant": variant,
         },
         poison={"out": 8 * seed + 5},
-        events=found.events | {name for name, happened in events.items() if happened},
+        events=found.events
+        | head_events(heads, packed=packed, listed=bool(found.listed.any()))
+        | {name for name, happened in events.items() if happened},
     )
 
 
@@ -79,6 +81,9 @@ register_property(
                 "rows that none lists": 10,
                 "short buffer": 2,
                 "head block not full": 8,
+                "many heads": 4,
+                "many heads, packed": 2,
+                "second block of heads": 1,
             },
         ),
         explain=explain,

@@ -11,7 +11,7 @@ from kvproof.models.contract import Access, Arguments, contiguous
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.packed_row import FORMATS
 from kvproof.properties.statement import Needs
-from kvproof.properties.strategies.attention import listings, planes, queries
+from kvproof.properties.strategies.attention import head_events, listings, planes, queries
 from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
 from kvproof.properties.strategies.draws import seldom_low
 
@@ -56,7 +56,9 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
             "variant": variant,
         },
         poison={"out": 16 * seed + 5},
-        events=frozenset(name for name, happened in events.items() if happened),
+        events=head_events(
+            asked["q"].shape[1], packed=packed, listed=bool(old.listed.any() or own.listed.any())
+        ).union(name for name, happened in events.items() if happened),
     )
 
 
@@ -88,6 +90,9 @@ register_property(
                 "only new rows": 3,
                 "NaN in a listed row": 2,
                 "rows that none lists": 6,
+                "many heads": 4,
+                "many heads, packed": 2,
+                "second block of heads": 1,
             },
         ),
         explain=explain,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from kvproof.kernels.csa_translate.spec import complete
@@ -15,11 +16,20 @@ from kvproof.models.index import INT32_MAX
 from kvproof.models.row_space import CSA_RATIO
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.batches import STALE
-from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
+from kvproof.properties.strategies.cases import Case, KernelProperty, poison, register_property
 from kvproof.properties.strategies.draws import rarely, seldom_low
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
 from kvproof.properties.strategies.tables import block_tables
-from kvproof.properties.strategies.tokens import cells, slices, stale_tail, tokens
+from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens
+
+TILE, MANY_TOKENS, MANY_TILE = 128, 256, 512
+"""Entries of a program, the tokens from which it takes more, and how many then."""
+
+SIZES = ["few"] * 19 + ["wide", "wide", "many and wide"]
+"""What is large in a case. Large ones are slow, and most faults show in small ones."""
+
+WIDE = {"wide": [TILE + 1, 40, 2 * TILE + 3], "many and wide": [MANY_TILE, MANY_TILE + 1, TILE + 9]}
+"""Entries of a token where they are many: past each boundary between two programs."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +50,23 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     wide = draw(st.sampled_from(["int32", "int64"]))
     columns = draw(seldom_low(1, 4))
     capacity = geometry.block_size // CSA_RATIO
-    topk = draw(seldom_low(1, 5))
+    drawn = draw(seldom_low(1, 5))
+    size_of = draw(st.sampled_from(SIZES))
+    topk = max(drawn, draw(st.sampled_from(WIDE[size_of]))) if size_of in WIDE else drawn
+    seed = draw(st.integers(0, 2**16))
     # 0 is a prefill launch, whose windows' lengths are given.
     window_size = draw(seldom_low(0, geometry.ring_slots))
 
     def per_token(draw_: st.DrawFn, pos: int, live: bool) -> Selection:
-        return draw_(selections(pos, live, topk, columns * capacity, window_size))
+        found = draw_(selections(pos, live, drawn, columns * capacity, window_size))
+        return lengthened(found, topk - drawn, pos, columns * capacity, seed) if topk > drawn else found
 
     batch = draw(tokens(geometry, wide=wide == "int64", per_token=per_token))
+    if size_of == "many and wide" and batch.sequence:
+        batch = repeated(batch, draw(st.sampled_from([MANY_TOKENS, MANY_TOKENS + 3])))
     chosen: list[Selection] = batch.extras
     count = len(chosen)
     table, table_events = draw(block_tables(geometry, len(batch.slots), columns))
-    seed = draw(st.integers(0, 2**16))
     bounds = draw(slices([selection.length for selection in chosen]))
     size = max(bounds[-1] - draw(seldom_low(0, 2)), 0) if draw(rarely()) else bounds[-1] + draw(seldom_low(0, 2))
     entries = [selection.entries for selection in chosen]
@@ -70,6 +85,8 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     }
     events = batch.events | table_events | {"decode" if window_size else "given windows"}
     events = events.union(*(selection.events for selection in chosen))
+    several = {"several tiles": 0 < count < MANY_TOKENS and topk > TILE, "many tokens": count >= MANY_TOKENS}
+    events |= {name for name, happened in several.items() if happened}
     return Case(values, {"kv_indices_csa": seed}, frozenset(events), {"geometry": geometry_json(geometry)})
 
 
@@ -100,6 +117,30 @@ def selections(draw: st.DrawFn, pos: int, live: bool, topk: int, entries: int, w
     return Selection(found, skip, length, frozenset(events))
 
 
+def lengthened(few: Selection, more: int, pos: int, entries: int, seed: int) -> Selection:
+    """The selection with ``more`` entries before its own, of the same kinds. Most fill the slice's head too."""
+    closed = min(max(pos + 1, 0) // CSA_RATIO, entries)
+    drawn = poison(seed + pos % 251, "int32", more).astype(np.int64)
+    # One in eight is garbage, as the few are: anything, or the open group's.
+    found = np.where(drawn % 8 == 0, drawn, np.where(drawn % 8 == 1, closed, (drawn >> 3) % max(closed, 1)))
+    head = few.length and (more if seed % 4 else more // 2)
+    long = [min(int(entry), INT32_MAX) for entry in found]
+    return Selection([*long, *few.entries], few.skip, few.length + head, few.events)
+
+
+def repeated(batch: Tokens, count: int) -> Tokens:
+    """``count`` tokens: the batch's again and again, the entries of each repetition turned by one place more."""
+    size = len(batch.sequence)
+    extras: list[Selection] = []
+    for t in range(count):
+        one: Selection = batch.extras[t % size]
+        turn = t // size % len(one.entries)
+        extras.append(replace(one, entries=[*one.entries[turn:], *one.entries[:turn]]))
+    rows = [t % size for t in range(count)]
+    sequence, positions = [batch.sequence[t] for t in rows], [batch.positions[t] for t in rows]
+    return Tokens(sequence, positions, batch.slots, batch.events, extras)
+
+
 def explain(a: Arguments, _access: Access, at: Mapping[str, int]) -> str:
     """Which entry of which token a cell is for."""
     t, k = at["t"], at["k"]
@@ -127,6 +168,8 @@ register_property(
                 "no block": 3,
                 "descending blocks": 10,
                 "strided table": 10,
+                "several tiles": 1,
+                "many tokens": 1,
             },
         ),
         explain=explain,
