@@ -271,7 +271,16 @@ def told(launch: Mapping[str, Any]) -> dict[str, Any]:
     return short
 
 
-LONG = ("sums of many heads keep their scale", "columns pooled by one program")
+# Found as well by `make slow`, which has the time.
+LONG = (
+    "sums of many heads keep their scale",
+    "columns pooled by one program",
+    "halves of a row swapped",
+    "inherited state",
+    "resumed without its state",
+    "dense stride assumed",
+    "entry past the plane",
+)
 
 
 @pytest.mark.fuzz

@@ -239,8 +239,12 @@ def size(case: Any) -> tuple[int, int, int]:
     return len(schedule["forwards"]), len(schedule["requests"]), new
 
 
+# Found as well by `make slow`, which has the time.
+LONG = ("state written before it is read", "plan of the last group alone", "chunk written before it is read")
+
+
 @pytest.mark.fuzz
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in FAULTS])
 def test_fault_is_found_and_shrunk(name: str) -> None:
     fault = FAULTS[name]
     with planted(fault.kernel, fault.patches) as run:

@@ -84,8 +84,8 @@ FAULTS = {
             Patch(WRITE, "first = tl.maximum(start, stop - write_per_batch)", "first = start"),
             Patch(
                 WRITE,
-                "(sequences, triton.cdiv(write_per_batch, rows))",
-                "(sequences, triton.cdiv(tokens, rows))",
+                "(sequences, cdiv(write_per_batch, rows))",
+                "(sequences, cdiv(tokens, rows))",
             ),
         ),
         Property.ONE_WRITER, "tl.store(target, tl.load(source, mask=cells), mask=cells)",
