@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kvproof.harness.cli.errors import UsageError
 from kvproof.harness.ir.compile import CompileError, compile_ttir
@@ -18,7 +18,7 @@ from kvproof.harness.prove.kernels.ask import Asker
 from kvproof.harness.prove.kernels.launch import Setting
 from kvproof.harness.prove.kernels.probing import UnknownLaunch
 from kvproof.harness.prove.kernels.questions import Questions
-from kvproof.harness.prove.kernels.settings import settings_of
+from kvproof.harness.prove.kernels.settings import cases_of, settings_of
 from kvproof.harness.solve.term import show
 from kvproof.harness.targets.revisions import unpack
 from kvproof.kernels import launch
@@ -27,6 +27,7 @@ from kvproof.models.deepseek_v4 import CONFIGS
 from kvproof.models.errors import LayoutError
 
 ROOT = Path(__file__).resolve().parents[2]
+SUBJECT = CONFIGS["v4-flash"]
 PARTS = ("kernels",)
 """Taken from the other revision. models/ is today's: cases are made of its classes, which launchers look for."""
 
@@ -40,7 +41,9 @@ def differences(revision: str, kernels: Mapping[str, Kernel], target: Target) ->
     with tempfile.TemporaryDirectory(prefix="kvproof-") as folder:
         sources = Path(folder)
         _export(revision, sources)
-        here = {name: _facts(kernel, target) for name, kernel in kernels.items()}
+        # One set of cases for both: hypothesis draws otherwise once it has seen the other revision's modules.
+        cases = {name: cases_of(kernel, SUBJECT) for name, kernel in kernels.items() if kernel.triton}
+        here = {name: _facts(kernel, target, cases.get(name)) for name, kernel in kernels.items()}
         present = [name for name in kernels if (sources / "kernels" / name).is_dir()]
         with patched(PARTS, sources=sources) as module:
             for name, kernel in kernels.items():
@@ -48,7 +51,7 @@ def differences(revision: str, kernels: Mapping[str, Kernel], target: Target) ->
                     yield name, [f"not in {revision}"]
                     continue
                 try:
-                    former = _facts(_former(kernel, module), target)
+                    former = _facts(_former(kernel, module), target, cases.get(name))
                 except Exception as problem:
                     # Another revision's code may fail in any way; a kernel that cannot be read there is no change.
                     former = f"{type(problem).__name__}: {problem}"
@@ -77,9 +80,9 @@ Facts: TypeAlias = dict[str, list[str]] | str
 """Of each launched kernel its IR's hash, then the address and mask of each access; or why there is none."""
 
 
-def _facts(kernel: Kernel, target: Target) -> Facts:
+def _facts(kernel: Kernel, target: Target, cases: Sequence[Mapping[str, Any]] | None) -> Facts:
     try:
-        settings = settings_of(kernel, CONFIGS["v4-flash"], most=1)
+        settings = settings_of(kernel, SUBJECT, most=1, cases=cases)
     except UnknownLaunch as problem:
         return str(problem)
     found: dict[str, list[str]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,8 +22,16 @@ DRAWN = 24
 """Cases looked at for one kernel: enough to meet the specialisations that a launcher chooses between."""
 
 
-def settings_of(kernel: Kernel, subject: ModelConfig | None, most: int = 2) -> list[Setting]:
+def settings_of(
+    kernel: Kernel, subject: ModelConfig | None, most: int = 2, cases: Sequence[Mapping[str, Any]] | None = None
+) -> list[Setting]:
     """Settings of a kernel under a configuration's layout, those with most freedom first, one a specialisation.
+
+    Args:
+        kernel: whose.
+        subject: the configuration.
+        most: settings at most.
+        cases: the cases to look at, if not those of :func:`cases_of`.
 
     Raises:
         UnknownLaunch: no drawn case tells how the kernel is launched; the message says why.
@@ -33,7 +41,7 @@ def settings_of(kernel: Kernel, subject: ModelConfig | None, most: int = 2) -> l
     found: dict[tuple[Any, ...], Setting] = {}
     reasons: list[str] = []
     probing = _Probing(kernel)
-    for number, values in enumerate(_drawn(kernel, subject)):
+    for number, values in enumerate(cases_of(kernel, subject) if cases is None else cases):
         if len(found) > most or (found and number >= DRAWN // 2):
             break
         if not any(isinstance(v, TensorValue) and v.storage.size for v in values.values()):
@@ -137,7 +145,12 @@ TRIES = 2
 """Cases of a kernel, of each kind of difficulty, for which it is tried out what to keep."""
 
 
-def _drawn(kernel: Kernel, subject: ModelConfig | None) -> Iterator[Mapping[str, Any]]:
+def cases_of(kernel: Kernel, subject: ModelConfig | None) -> list[Mapping[str, Any]]:
+    """Drawn cases of a kernel, the largest first. Modules imported since may change what is drawn.
+
+    Raises:
+        UnknownLaunch: there is no strategy for it.
+    """
     prop = all_kernel_properties().get(kernel.name)
     if prop is None:
         raise UnknownLaunch(f"{kernel.name} has no strategy of cases")
@@ -159,7 +172,7 @@ def _drawn(kernel: Kernel, subject: ModelConfig | None) -> Iterator[Mapping[str,
         warnings.simplefilter("ignore")
         collect()
     # Larger cases leave more room to vary.
-    yield from sorted(cases, key=_size, reverse=True)
+    return sorted(cases, key=_size, reverse=True)
 
 
 def _size(values: Mapping[str, Any]) -> int:
