@@ -51,7 +51,6 @@ def attend_kernel(
     splits,
     qk_scale,
     PACKED: tl.constexpr,
-    QUADS: tl.constexpr,
     FNUZ: tl.constexpr,
     WORDS: tl.constexpr,
     EXTEND_WORDS: tl.constexpr,
@@ -65,6 +64,7 @@ def attend_kernel(
 
     With SPLIT each tile's sums [heads, 512], and its sum of weights and maximum, are left in scratch; without, the
     result is written. Strides in elements; scores come in powers of two, so ``qk_scale`` has a factor log2(e).
+    Packed rows are unpacked in quads of columns, so with them queries, sums and results are cut so too.
     """
     blocks = tl.cdiv(heads, BLOCK_H)
     token = tl.program_id(0) // blocks
@@ -82,15 +82,15 @@ def attend_kernel(
 
     live_head = head < heads
     q = q_ptr + token.to(tl.int64) * q_stride_t + head.to(tl.int64) * q_stride_h
-    q0 = plain_slice(q, live_head, 0, QUADS)
-    q1 = plain_slice(q, live_head, 1, QUADS)
-    q2 = plain_slice(q, live_head, 2, QUADS)
-    q3 = plain_slice(q, live_head, 3, QUADS)
-    q4 = plain_slice(q, live_head, 4, QUADS)
-    q5 = plain_slice(q, live_head, 5, QUADS)
-    q6 = plain_slice(q, live_head, 6, QUADS)
-    q7 = plain_slice(q, live_head, 7, QUADS)
-    q8 = plain_slice(q, live_head, 8, QUADS) if QUADS else q7
+    q0 = plain_slice(q, live_head, 0, PACKED)
+    q1 = plain_slice(q, live_head, 1, PACKED)
+    q2 = plain_slice(q, live_head, 2, PACKED)
+    q3 = plain_slice(q, live_head, 3, PACKED)
+    q4 = plain_slice(q, live_head, 4, PACKED)
+    q5 = plain_slice(q, live_head, 5, PACKED)
+    q6 = plain_slice(q, live_head, 6, PACKED)
+    q7 = plain_slice(q, live_head, 7, PACKED)
+    q8 = plain_slice(q, live_head, 8, PACKED) if PACKED else q7
     c0 = tl.zeros([BLOCK_H, 64], tl.float32)
     c1, c2, c3, c4, c5, c6, c7, c8 = c0, c0, c0, c0, c0, c0, c0, c0
     total = tl.zeros([BLOCK_H], tl.float32)
@@ -101,7 +101,7 @@ def attend_kernel(
         indices_ptr, rows, plane_ptr, plane_stride, rope_ptr, rope_stride, sums_ptr, stats_ptr,
         head, heads, qk_scale,
         q0, q1, q2, q3, q4, q5, q6, q7, q8, c0, c1, c2, c3, c4, c5, c6, c7, c8, total, top,
-        PACKED, QUADS, FNUZ, WORDS, SPLIT, BLOCK_N, STAGES,
+        PACKED, PACKED, FNUZ, WORDS, SPLIT, BLOCK_N, STAGES,
     )  # fmt: skip
     if EXTEND:
         # Tiles are counted through both sources: the second's first is tile ``tiles``.
@@ -111,23 +111,23 @@ def attend_kernel(
             extend_indices_ptr, extend_rows, extend_ptr, extend_stride, extend_ptr, 0, sums_ptr, stats_ptr,
             head, heads, qk_scale,
             q0, q1, q2, q3, q4, q5, q6, q7, q8, c0, c1, c2, c3, c4, c5, c6, c7, c8, total, top,
-            False, QUADS, False, EXTEND_WORDS, SPLIT, BLOCK_N, STAGES,
+            False, PACKED, False, EXTEND_WORDS, SPLIT, BLOCK_N, STAGES,
         )  # fmt: skip
     if not SPLIT:
         sink = tl.load(sink_ptr + head, mask=head < heads, other=0.0)
         factor = result_factor(top, total, sink)[:, None]
         out = (out_ptr + token.to(tl.int64) * out_stride_t + head.to(tl.int64) * out_stride_h)[:, None]
         held = live_head[:, None]
-        store_slice(out, c0 * factor, held, 0, QUADS)
-        store_slice(out, c1 * factor, held, 1, QUADS)
-        store_slice(out, c2 * factor, held, 2, QUADS)
-        store_slice(out, c3 * factor, held, 3, QUADS)
-        store_slice(out, c4 * factor, held, 4, QUADS)
-        store_slice(out, c5 * factor, held, 5, QUADS)
-        store_slice(out, c6 * factor, held, 6, QUADS)
-        store_slice(out, c7 * factor, held, 7, QUADS)
-        if QUADS:
-            store_slice(out, c8 * factor, held, 8, QUADS)
+        store_slice(out, c0 * factor, held, 0, PACKED)
+        store_slice(out, c1 * factor, held, 1, PACKED)
+        store_slice(out, c2 * factor, held, 2, PACKED)
+        store_slice(out, c3 * factor, held, 3, PACKED)
+        store_slice(out, c4 * factor, held, 4, PACKED)
+        store_slice(out, c5 * factor, held, 5, PACKED)
+        store_slice(out, c6 * factor, held, 6, PACKED)
+        store_slice(out, c7 * factor, held, 7, PACKED)
+        if PACKED:
+            store_slice(out, c8 * factor, held, 8, PACKED)
 
 
 @triton.jit(do_not_specialize=["heads", "count", "extend_count"])

@@ -163,20 +163,12 @@ def key_slices(
     A row that is not live is not read: what it holds may be NaN, which no multiplication by 0 would remove.
 
     Args:
-        PACKED: rows are packed.
+        PACKED: rows are packed, which then are cut in QUADS.
         WORDS: whole words may be loaded, and the conversion of an NVIDIA GPU used.
     """
     start = plane_ptr + row_offset(row, plane_stride)
     if PACKED:
-        if not QUADS:
-            k0 = packed_tile(start, live, 0, FNUZ, WORDS)
-            k1 = packed_tile(start, live, 1, FNUZ, WORDS)
-            k2 = packed_tile(start, live, 2, FNUZ, WORDS)
-            k3 = packed_tile(start, live, 3, FNUZ, WORDS)
-            k4 = packed_tile(start, live, 4, FNUZ, WORDS)
-            k5 = packed_tile(start, live, 5, FNUZ, WORDS)
-            k6 = packed_tile(start, live, 6, FNUZ, WORDS)
-        elif WORDS:
+        if WORDS:
             k0, k1, k2, k3, k4, k5, k6, k7 = packed_quads(start, live)
         else:
             k0 = packed_slice(start, live, 0, FNUZ)
@@ -189,8 +181,6 @@ def key_slices(
             k7 = packed_slice(start, live, 7, FNUZ)
         rope = tl.arange(0, 64)[None, :]
         k8 = tl.load(rope_ptr + row_offset(row, rope_stride)[:, None] + rope, mask=live[:, None], other=0.0)
-        if not QUADS:
-            k7 = k8
     elif QUADS and WORDS:
         k0, k1, k2, k3 = plain_quads(start, live, 0)
         k4, k5, k6, k7 = plain_quads(start, live, 1)

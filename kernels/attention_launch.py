@@ -186,7 +186,6 @@ def _attend_few(
         scale * LOG2E,
         **common,
         PACKED=packed,
-        QUADS=packed,
         FNUZ=fnuz,
         WORDS=_words(q, keys, fnuz),
         EXTEND_WORDS=has_native_e4m3(q) and extend is not None and aligned(extend.rows),

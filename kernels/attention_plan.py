@@ -35,6 +35,7 @@ class Plan:
     stages: int
 
 
+@functools.cache
 def tiles(heads: int, *, packed: bool, hip: bool) -> Plan:
     """The plan of one program.
 
@@ -63,6 +64,7 @@ def splits_for(programs: int, device: torch.device) -> int:
     return wanted if wanted > 2 else 1
 
 
+@functools.cache
 def plan_of(heads: int, *, packed: bool, hip: bool, few: bool, aligned: bool) -> Plan:
     """The plan of :func:`tiles`, with another number of tiles in flight where that serves. It changes no bit.
 

@@ -30,7 +30,7 @@ def launch(kernel: Any, grid: Grid, *args: Any, **meta: Any) -> None:
 
 
 def cdiv(a: int, b: int) -> int:
-    """``ceil(a / b)``. On the host, where ``triton.cdiv`` takes 3 us: as long as a launch of no work."""
+    """``ceil(a / b)`` on the host, of plain numbers: ``triton.cdiv`` looks for compile-time ones at every call."""
     return -(-a // b)
 
 

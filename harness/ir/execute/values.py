@@ -71,7 +71,7 @@ def full(value: Array, type_: Type) -> Array:
 
 
 def every(truths: Array) -> bool:
-    """Whether all are on; a third of the time of ``all()`` on the small arrays that launches have."""
+    """Whether all are on: what ``all()`` says, without its detour through Python."""
     return np.count_nonzero(truths) == truths.size
 
 
