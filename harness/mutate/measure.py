@@ -18,7 +18,6 @@ from kvproof.harness.solve.backends import backend
 from kvproof.models.errors import LayoutError
 from kvproof.properties.statement import Statement
 from kvproof.properties.strategies.geometry import geometries, geometry_json
-from kvproof.reports.finding import canonical_json
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,7 @@ def draw_mutant(
         try:
             check_case(statement.body, system, chooser)
         except ClaimFailed as failure:
-            key = canonical_json([arguments, failure.values])
-            raise shrinking.failed(key, (arguments, failure.values, str(failure))) from failure
+            raise shrinking.failed((arguments, failure.values, str(failure))) from failure
         return chooser.events
 
     found = explore(trial, budget_seconds=seconds, seed=seed, case_target=case_target)

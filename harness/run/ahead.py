@@ -19,6 +19,7 @@ AT_ONCE = 2
 """Cases on their way: one runs, one waits, so that a worker has always something to do."""
 
 NOT_AGAIN = "not shrunk: the case was not drawn, or did not fail, a second time"
+TOO_LATE = "not shrunk: the time for that was over before the case was drawn a second time"
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Ahead:
         pending: cases on their way.
         wanted: failed cases to be drawn again, the first one first.
         redrawing: whether the chunk at hand is drawn for the first of them.
+        back: what came back when the last case was to be sent, which may have failed.
     """
 
     def __init__(self, settle: Callable[[], Iterable[str]]) -> None:
@@ -80,6 +82,7 @@ class Ahead:
         self.pending: list[Drawn] = []
         self.wanted: list[Wanted] = []
         self.chunk, self.number = 0, 0
+        self.back: Drawn | None = None
 
     @property
     def redrawing(self) -> bool:
@@ -97,15 +100,14 @@ class Ahead:
 
     def next(self, drawn: Drawn) -> Drawn | None:
         """Send a case, as soon as there is room; gives one that has come back."""
-        before = self.last() if len(self.pending) == AT_ONCE else None
+        self.back = self.last() if len(self.pending) == AT_ONCE else None
         drawn.check.start()
         self.pending.append(drawn)
-        return before
+        return self.back
 
     def last(self) -> Drawn | None:
         """The first case on its way, come back."""
         if not self.pending:
             return None
-        before = self.pending.pop(0)
-        before.check.collect()
-        return before
+        self.pending[0].check.collect()
+        return self.pending.pop(0)

@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky, HypothesisException, Unsatisfiable
 from hypothesis.internal.conjecture import providers
 
-from kvproof.harness.run.ahead import NOT_AGAIN, Ahead, Late
+from kvproof.harness.run.ahead import NOT_AGAIN, TOO_LATE, Ahead, Late
 
 CHUNK = 100
 """Cases drawn by one run of hypothesis; each starts with the smallest case, so not too few."""
@@ -46,8 +46,9 @@ class Failed(Exception):  # noqa: N818  (carries a failing case out of hypothesi
 
 
 class Abandon(BaseException):
-    """Ends the run at once. With a payload, that is a failure which cannot be shrunk, and ``note`` says why.
+    """Ends the run at once. Its failure is the payload; without one, the last that was met, if any.
 
+    ``note`` says why it is not the smallest.
     No ``Exception``: hypothesis must neither catch nor shrink it.
     """
 
@@ -69,7 +70,9 @@ class Trial(Protocol):
 
 @dataclass
 class Shrinking:
-    """Bounds shrinking in time: once it is over, only cases known to fail still do, so hypothesis settles.
+    """Bounds shrinking in time: once it is over, no further case is drawn, and the last one that failed is kept.
+
+    Hypothesis tries nothing that is larger than what it has, so that is the smallest.
 
     Attributes:
         stop: clock value at which shrinking ends; None before the first failure.
@@ -78,21 +81,16 @@ class Shrinking:
     clock: Callable[[], float]
     seconds: float
     stop: float | None = None
-    _known: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def settled(self, key: str) -> bool:
-        """Whether the case need not be run any more: time is over. Raises its failure if it is known to fail."""
-        if self.stop is None or self.clock() < self.stop:
-            return False
-        if key in self._known:
-            raise Failed(self._known[key])
-        return True
+    @property
+    def over(self) -> bool:
+        """Whether its time has passed."""
+        return self.stop is not None and self.clock() >= self.stop
 
-    def failed(self, key: str, payload: Any) -> Failed:
+    def failed(self, payload: Any) -> Failed:
         """Note that a case fails; raise what this returns."""
         if self.stop is None:
             self.stop = self.clock() + self.seconds
-        self._known[key] = payload
         return Failed(payload)
 
 
@@ -106,6 +104,7 @@ class Exploration:
         failure: payload of the failing case, shrunk; None if none failed.
         note: what is unusual about the failure; empty if nothing is.
         seconds: wall time.
+        shrink_seconds: of that, since the failure was met.
     """
 
     cases: int
@@ -113,6 +112,7 @@ class Exploration:
     failure: Any
     note: str
     seconds: float
+    shrink_seconds: float = 0.0
 
 
 def explore(
@@ -159,11 +159,14 @@ def explore(
         chunk += going_on is not AGAIN
     if run.ahead is not None and run.failure is not None and run.ahead.wanted:
         run.ahead.wanted.pop(0)
-    return Exploration(run.cases, dict(run.events), run.failure, run.note, clock() - begun)
+    ended, met = clock(), run.met
+    shrinking = 0.0 if met is None else ended - met
+    return Exploration(run.cases, dict(run.events), run.failure, run.note, ended - begun, shrinking)
 
 
 AGAIN = "again"
 """The same chunk is to be drawn once more."""
+UNSTEADY = "the same case did not fail again; the outcome depends on timing"
 
 
 class _Run:
@@ -191,19 +194,21 @@ class _Run:
         self.note = ""
         self._last: Any = None
         self._broken: Exception | None = None
-        self._over = False
+        self._over = self._late = False
+        self.met: float | None = None  # when the failure was there, to be made smaller from then on
 
     def chunk(self, seed: int, chunk: int) -> bool | str:
         """Run a chunk; whether to go on with the next one, or :data:`AGAIN`."""
         redrawing = bool(self.ahead and self.ahead.redrawing)
+        self.met = self.shrinking.clock() if redrawing else None
         try:
             return self._outcomes(seed, chunk, redrawing=redrawing)
         except Failed as failed:
             self.failure = failed.payload
         except Abandon as abandoned:
-            self.failure = abandoned.payload
+            self.failure = self._last if abandoned.payload is None else abandoned.payload
             self.note = abandoned.note if self.failure is not None else ""
-            self.cases += self.failure is not None and not redrawing
+            self.cases += self.failure is not None and not redrawing and self._last is None
         except Late as late:
             self.cases += late.cases
             self.events.update(late.events)
@@ -211,7 +216,7 @@ class _Run:
         except Flaky:
             if self._last is None:
                 raise  # what is unsteady is the drawing: that is no end without a failure
-            self.failure, self.note = self._last, "the same case did not fail again; the outcome depends on timing"
+            self.failure, self.note = self._last, "" if self._late else UNSTEADY
         except Unsatisfiable:
             pass
         return False
@@ -239,11 +244,17 @@ class _Run:
         if counting and self.over(self.cases, self.events):
             self._over = True
             raise Abandon
+        if self.shrinking.over:
+            self._late = True
+            raise Abandon(None, "")
+        if self.ahead and self.ahead.redrawing and self.shrinking.stop is None:
+            self._redraw_in_time(self.ahead)
         try:
             seen = set(self.trial(data, self.shrinking))
         except Failed as failed:
             self.cases += counting and self._last is None
             self._last = failed.payload
+            self.met = self.shrinking.clock() if self.met is None else self.met
             raise
         except HypothesisException:
             raise
@@ -254,6 +265,11 @@ class _Run:
             self.cases += 1
             self.events.update(seen)
             self.progress(self.cases)
+
+    def _redraw_in_time(self, ahead: Ahead) -> None:
+        """A case that failed is drawn again for the sake of shrinking, so that may take no longer either."""
+        if self.shrinking.clock() - (self.met or 0.0) > self.shrinking.seconds:
+            raise Abandon(ahead.wanted[0].failure, TOO_LATE)
 
 
 @contextmanager

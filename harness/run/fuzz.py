@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Mapping
@@ -74,17 +73,13 @@ def fuzz_kernel(
 
     def trial(data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
         case = data.draw(cases)
-        text = canonical_json(case_json(case)).encode()
-        key = hashlib.sha256(text).hexdigest()
-        if shrinking.settled(key):
-            return ()
         try:
             differential.check_case(kernel, device, case, prop.explain)
         except differential.CaseFailed as failure:
-            raise shrinking.failed(key, _Met.of(text, failure)) from failure
+            raise shrinking.failed(_Met.of(case, failure)) from failure
         except DeviceLostError as error:
             failure = differential.CaseFailed("device", str(error), "the launch runs", str(error))
-            raise Abandon(_Met.of(text, failure)) from error
+            raise Abandon(_Met.of(case, failure)) from error
         return case.events
 
     def finding(met: _Met) -> Finding:
@@ -140,8 +135,7 @@ def _smallest(kernel: Kernel, device: Device, prop: KernelProperty, met: _Met) -
         return met
     if found is None:
         return met
-    case, failure = found
-    return _Met.of(canonical_json(case_json(case)).encode(), failure)
+    return _Met.of(*found)
 
 
 @dataclass(frozen=True)
@@ -155,8 +149,9 @@ class _Met:
     got: str
 
     @classmethod
-    def of(cls, launch: bytes, failure: differential.CaseFailed) -> _Met:
-        return cls(zlib.compress(launch), failure.kind, failure.message, failure.expected, failure.got)
+    def of(cls, case: Case, failure: differential.CaseFailed) -> _Met:
+        launch = zlib.compress(canonical_json(case_json(case)).encode())
+        return cls(launch, failure.kind, failure.message, failure.expected, failure.got)
 
 
 def fuzz_statement(
@@ -196,7 +191,7 @@ def fuzz_statement(
             check_statement_case(statement.body, system, chooser, slip)
         except ClaimFailed as failure:
             case = {"system": kind.to_json(system), "values": failure.values, "slip": slip}
-            raise shrinking.failed(canonical_json(case), (case, failure)) from failure
+            raise shrinking.failed((case, failure)) from failure
         return chooser.events
 
     def finding(payload: Any) -> Finding:

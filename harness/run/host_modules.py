@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kvproof.harness.run.exploration import Shrinking, explore
+from kvproof.harness.run.exploration import Abandon, Shrinking, explore
 from kvproof.harness.run.host_state import (
     checkpoint_cases,
     checkpoint_wrong,
@@ -25,7 +25,7 @@ from kvproof.harness.run.replay import register_replayer
 from kvproof.harness.run.targets import reopened
 from kvproof.harness.targets.device import IsolatedDevice
 from kvproof.harness.targets.host import geometry_facts
-from kvproof.harness.targets.workers.outcomes import WorkerDied
+from kvproof.harness.targets.workers.outcomes import NotStarted, WorkerDied
 from kvproof.models.errors import LayoutError
 from kvproof.properties.strategies.geometry import geometries, geometry_from_json, geometry_json
 from kvproof.reports import environment
@@ -35,6 +35,7 @@ from kvproof.reports.verdict import Status, Verdict
 
 ENGINE = "host"
 LEAST_CASES = 50
+NOT_RUN = "not run: "
 
 
 @dataclass(frozen=True)
@@ -68,19 +69,18 @@ def check_host(
 
     def trial(data: st.DataObject, shrinking: Shrinking) -> tuple[str, ...]:
         given = data.draw(contract.cases)
-        key = repr(given)
-        if missing or shrinking.settled(key):
-            return ()
         fault = run_host(contract, device, given)
-        if fault.startswith("not offered"):
+        if fault.startswith(("not offered", NOT_RUN)):
             missing.append(fault)
-        elif fault:
-            raise shrinking.failed(key, (given, fault))
+            raise Abandon(None, "not shrunk to the end: the worker does not start any more")
+        if fault:
+            raise shrinking.failed((given, fault))
         return ()
 
     run = explore(trial, budget_seconds=seconds, seed=seed, case_target=cases, shrink_seconds=10.0)
-    if missing:
-        verdict = Verdict(Status.UNSUPPORTED, missing[0])
+    if missing and run.failure is None:
+        status = Status.NOT_RUN if missing[0].startswith(NOT_RUN) else Status.UNSUPPORTED
+        verdict = Verdict(status, missing[0].removeprefix(NOT_RUN))
         return Result("host", contract.name, "fuzz", verdict, run.seconds, target=label)
     if run.failure is None:
         short = run.cases < LEAST_CASES
@@ -116,6 +116,8 @@ def run_host(contract: HostContract, device: IsolatedDevice, given: Any) -> str:
     """What is wrong about a target's answer to one input."""
     try:
         answer = device.worker.ask("host", {"name": contract.name, "given": given}, 30)
+    except NotStarted as gone:
+        return f"{NOT_RUN}{gone}"
     except WorkerDied as died:
         return f"the worker died: {died}"
     except RuntimeError as error:
@@ -138,7 +140,7 @@ def replay_host(finding: Finding) -> Verdict:
             fault = run_host(contract, device, finding.case["given"])
         finally:
             device.close()
-    if fault.startswith("not offered"):
+    if fault.startswith(("not offered", NOT_RUN)):
         return Verdict(Status.NOT_RUN, fault)
     return Verdict(Status.FAIL, fault) if fault else Verdict(Status.PASS, bounds=("this case",))
 

@@ -15,7 +15,7 @@ from kvproof.harness.check.differential import BadCaseError, CaseFailed, check_c
 from kvproof.harness.run.target_campaign import ContractReport, TargetCampaign
 from kvproof.harness.run.trial import cause_of
 from kvproof.harness.targets.contracts import all_contracts, all_properties
-from kvproof.harness.targets.device import IsolatedDevice
+from kvproof.harness.targets.device import IsolatedDevice, NoWorkerError
 from kvproof.harness.targets.revisions import Commit, history, resolve_revision, unpack
 from kvproof.harness.targets.spec import TargetSpec
 from kvproof.models.errors import LayoutError
@@ -313,7 +313,7 @@ def _outcome(name: str, finding: Finding, device: IsolatedDevice) -> str:
         check_case(kernel, device, case_from_json(finding.case["launch"]), prop.explain)
     except CaseFailed as failure:
         return cause_of(failure)
-    except BadCaseError as error:
+    except (BadCaseError, NoWorkerError) as error:
         return str(error)
     return ""
 

@@ -14,7 +14,7 @@ from kvproof.harness.run.fuzz import ANY_LAYOUT, judge
 from kvproof.harness.run.replay import register_replayer
 from kvproof.harness.run.trial import Failure, Trial, find_causes
 from kvproof.harness.targets.contracts import all_contracts, all_properties
-from kvproof.harness.targets.device import IsolatedDevice
+from kvproof.harness.targets.device import IsolatedDevice, NoWorkerError
 from kvproof.harness.targets.profile import Entry
 from kvproof.harness.targets.revisions import open_target, present_revision
 from kvproof.harness.targets.spec import TargetSpec, parse_target
@@ -84,7 +84,7 @@ def fuzz_target(
         name: contract.
         device: the target's worker.
         subject: configuration whose layout the cases have; None draws layouts freely.
-        budget_seconds: wall time for cases; shrinking comes on top.
+        budget_seconds: wall time for cases; shrinking comes on top (see :func:`find_causes`).
         seed: seed of everything drawn.
         case_target: stop after so many cases that the function took.
         most_causes: stop after so many different causes.
@@ -107,6 +107,7 @@ def fuzz_target(
         return TargetRun(replace(empty, verdict=Verdict(Status.NOT_RUN, found.detail)))
     if name in device.not_offered():
         return TargetRun(replace(empty, verdict=Verdict(Status.UNSUPPORTED, device.not_offered()[name])))
+    offered = device.offered()[name]
     trial = Trial(kernel, device, prop, subject, entry_of(device, name), tolerated=tolerated)
     deaths = len(device.worker.deaths)
     begun = time.monotonic()
@@ -118,12 +119,16 @@ def fuzz_target(
         most_causes=most_causes,
         shrink_seconds=shrink_seconds,
     )
-    groups = [_group(failure, name, where, prop, device, seed, found.detail) for failure in hunt.failures]
+    # From here on nothing is asked of the worker, which may be gone for good.
+    notes = {"function": offered["function"], "device": found.detail}
+    groups = [_group(failure, name, where, prop, device, seed, notes) for failure in hunt.failures]
     for group in groups:
         group.cases = trial.known[group.cause]
     ran = trial.ran
     if groups:
         verdict = Verdict(Status.FAIL, f"{len(groups)} causes: {groups[0].finding.message}")
+    elif trial.lost:
+        verdict = Verdict(Status.NOT_RUN, f"after {ran} cases: {trial.lost}")
     else:
         verdict = passed(ran, hunt.events, prop.needs, trial)
     result = replace(
@@ -163,15 +168,20 @@ def entry_of(device: IsolatedDevice, name: str) -> Entry | None:
 
 
 def _group(
-    failure: Failure, name: str, subject: str, prop: KernelProperty, device: IsolatedDevice, seed: int, detail: str
+    failure: Failure,
+    name: str,
+    subject: str,
+    prop: KernelProperty,
+    device: IsolatedDevice,
+    seed: int,
+    notes: Mapping[str, str],
 ) -> Group:
-    offered = device.offered()[name]
     finding = Finding(
         engine=ENGINE,
         property_name=name,
         words=prop.words,
         subject=subject,
-        case={"kernel": name, "launch": failure.case, "function": offered["function"]},
+        case={"kernel": name, "launch": failure.case, "function": notes["function"]},
         message=failure.message,
         expected=failure.failed.expected,
         got=failure.failed.got,
@@ -181,7 +191,7 @@ def _group(
         commit=environment.commit(),
         environment={
             **{package: version for package, version in environment.versions().items() if version},
-            "device": detail,
+            "device": notes["device"],
         },
     )
     return Group(failure.cause, finding)
@@ -240,6 +250,8 @@ def _verdict(kernel: Kernel, device: IsolatedDevice, case: Case, prop: KernelPro
         differential.check_case(kernel, device, case, prop.explain)
     except differential.CaseFailed as failure:
         return Verdict(Status.FAIL, f"{failure.kind}: {failure.message}")
+    except NoWorkerError as error:
+        return Verdict(Status.NOT_RUN, str(error))
     except ValueError as error:
         return Verdict(Status.UNKNOWN, f"the case does not fit the present contract: {error}")
     return Verdict(Status.PASS, bounds=("this case",))

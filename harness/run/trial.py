@@ -15,13 +15,18 @@ from hypothesis import strategies as st
 
 from kvproof.harness.check import differential
 from kvproof.harness.check.codec import case_json
-from kvproof.harness.devices.base import Device
+from kvproof.harness.devices.base import Device, DeviceLostError
 from kvproof.harness.run.ahead import NOT_AGAIN, Ahead, Drawn, Late, Wanted
 from kvproof.harness.run.exploration import Abandon, Shrinking, explore
+from kvproof.harness.targets.device import NoWorkerError
 from kvproof.harness.targets.profile import Entry
 from kvproof.kernels.registry import Kernel
 from kvproof.models.deepseek_v4 import ModelConfig, real_configs
 from kvproof.properties.strategies.cases import Case, KernelProperty
+
+LEAST_SHRINKING = 3.0
+"""Seconds for shrinking one failure, however much the others have used."""
+LOST = "not shrunk to the end: nothing runs any more"
 
 _PARTS = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
 _NUMBERS = re.compile(r"\bbits [0-9a-f. ]+|0x[0-9a-f]+|-?\d+")
@@ -44,6 +49,13 @@ class Trial:
         entry: the function's entry in its profile.
         tolerated: whether cases may hold what a caller should not pass.
         ahead: whether a worker runs a case while the next is drawn (see :mod:`kvproof.harness.run.ahead`).
+
+    Attributes:
+        ran: cases that ran.
+        known: cases of each known cause.
+        left_out: cases that the function does not take, by reason.
+        lost: why nothing can be run any more; empty while it can.
+        unshrunk: failures that nothing more can be found out about.
     """
 
     def __init__(
@@ -73,6 +85,8 @@ class Trial:
         self.also: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self.cause = ""
+        self.unshrunk: list[Failure] = []
+        self.lost = ""
 
     def _case(self, case: Case, *, counting: bool) -> Case | None:
         """The case as the function takes it; None if it is none for this run."""
@@ -91,6 +105,20 @@ class Trial:
         return case
 
     def __call__(self, data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
+        """Draw a case and check it, or one before it."""
+        try:
+            return self._drawn(data, shrinking)
+        except NoWorkerError as error:
+            raise self._gone(error) from error
+
+    def _gone(self, error: DeviceLostError) -> Abandon:
+        """What ends the run, since nothing can be run any more; a failure that was being shrunk stays."""
+        self.lost = str(error)
+        if self.ahead is not None:
+            self._judge_what_ran(self.ahead)
+        return Abandon(None, LOST)
+
+    def _drawn(self, data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
         ahead = self.ahead if shrinking.stop is None else None
         counting = shrinking.stop is None and not (ahead and ahead.redrawing)
         number = ahead.place() if ahead else 0
@@ -105,11 +133,6 @@ class Trial:
 
     def _waited_for(self, case: Case, shrinking: Shrinking, *, counting: bool) -> Iterable[str]:
         """Run a case and judge it; its events."""
-        key, text = "", b""
-        if shrinking.stop is not None:
-            key, text = _key(case)
-            if shrinking.settled(key):
-                return ()
         self.ran += counting
         try:
             differential.check_case(self.kernel, self.device, case, self.prop.explain)
@@ -120,14 +143,21 @@ class Trial:
                 return ()
             if shrinking.stop is not None and cause != self.cause:
                 return ()
-            key, text = (key, text) if key else _key(case)
-            self._fails(key, Failure(cause, zlib.compress(text), failure), shrinking)
+            self._fails(Failure(cause, zlib.compress(_key(case)[1]), failure), shrinking)
+        except NoWorkerError:
+            self.ran -= counting
+            raise
+        except DeviceLostError as error:
+            # A device of this process, which the launch at hand has broken.
+            failure = differential.CaseFailed("device", str(error), "the launch runs", str(error))
+            self.unshrunk.append(Failure(cause_of(failure), zlib.compress(_key(case)[1]), failure, LOST))
+            raise self._gone(error) from error
         return case.events
 
-    def _fails(self, key: str, failure: Failure, shrinking: Shrinking) -> NoReturn:
+    def _fails(self, failure: Failure, shrinking: Shrinking) -> NoReturn:
         """Tell hypothesis, always from here: to it failures raised at two places are two."""
         self.cause = failure.cause
-        raise shrinking.failed(key, failure) from None
+        raise shrinking.failed(failure) from None
 
     # ---- with a worker, which runs a case while the next is drawn -----------------------
 
@@ -139,6 +169,7 @@ class Trial:
         """
         check = differential.CaseCheck(self.kernel, self.device, case, self.prop.explain)
         before = ahead.next(Drawn(check, ahead.chunk, number))
+        ahead.back = None
         self.ran += 1
         events = self._judged(ahead, before)
         if ahead.wanted:
@@ -152,7 +183,10 @@ class Trial:
             Late: one has failed.
         """
         assert self.ahead is not None
-        events = self._rest(self.ahead)
+        try:
+            events = self._rest(self.ahead)
+        except NoWorkerError as error:
+            raise self._gone(error) from error
         if self.ahead.wanted:
             raise Late(0, events)
         return events
@@ -163,6 +197,17 @@ class Trial:
         while ahead.pending:
             events += self._judged(ahead, ahead.last())
         return events
+
+    def _judge_what_ran(self, ahead: Ahead) -> None:
+        """Judge what came back before the worker was gone: the case that it died of is among that."""
+        waiting, ahead.back = ahead.back, None
+        self._judged(ahead, waiting)
+        while ahead.pending:
+            try:
+                self._judged(ahead, ahead.last())
+            except NoWorkerError:  # it was to be sent again, and has not run
+                ahead.pending.pop(0)
+                self.ran -= 1
 
     def _judged(self, ahead: Ahead, drawn: Drawn | None) -> Iterable[str]:
         """Events of a case that came back. One that has failed in a way not known yet is wanted again."""
@@ -196,7 +241,7 @@ class Trial:
         except differential.CaseFailed as failure:
             cause = cause_of(failure)
             if cause not in self.known:
-                self._fails(wanted.key, Failure(cause, wanted.failure.launch, failure), shrinking)
+                self._fails(Failure(cause, wanted.failure.launch, failure), shrinking)
         raise Abandon(wanted.failure, NOT_AGAIN)
 
 
@@ -250,29 +295,39 @@ def find_causes(
     most_causes: int,
     shrink_seconds: float,
 ) -> Hunt:
-    """Run a trial again and again, each time for one cause more, until the budget or the cases are used up."""
+    """Run a trial again and again, each time for one cause more, until the budget or the cases are used up.
+
+    Shrinking takes no more time than the budget, or than one failure may take if that is more; when most of it is
+    used up, each further failure has :data:`LEAST_SHRINKING`.
+    """
     failures: list[Failure] = []
     events: Counter[str] = Counter()
-    spent, chunk = 0.0, 0
-    while len(failures) < most_causes:
+    spent, chunk, left = 0.0, 0, max(budget_seconds, shrink_seconds)
+    while len(failures) < most_causes and not trial.lost:
+        trial.cause = ""
         run = explore(
             trial,
             budget_seconds=max(budget_seconds - spent, 0.0),
             seed=seed,
             enough=lambda _cases, _events: case_target is not None and trial.ran >= case_target,
             first_chunk=chunk,
-            shrink_seconds=shrink_seconds,
+            shrink_seconds=min(shrink_seconds, max(left, LEAST_SHRINKING)),
         )
         events.update(run.events)
         spent += min(run.seconds, budget_seconds)
+        left -= run.shrink_seconds
         chunk += 1 + run.cases // 100
         if run.failure is None:
             break
         failures.append(replace(run.failure, note=run.note))
         trial.known[failures[-1].cause] += 1 + trial.also.pop(failures[-1].cause, 0)
-        trial.cause = ""
-    for wanted in trial.ahead.wanted if trial.ahead else ():
-        # It failed behind the last cause that was looked for.
-        failures.append(replace(wanted.failure, note="not shrunk: as many causes were found as were asked for"))
-        trial.known[wanted.failure.cause] += 1
+    for failure in (*trial.unshrunk, *_behind(trial)):
+        failures.append(failure)
+        trial.known[failure.cause] += 1
     return Hunt(tuple(failures), events)
+
+
+def _behind(trial: Trial) -> list[Failure]:
+    """What failed behind the last cause that was looked for."""
+    note = LOST if trial.lost else "not shrunk: as many causes were found as were asked for"
+    return [replace(wanted.failure, note=note) for wanted in (trial.ahead.wanted if trial.ahead else ())]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kvproof.harness.devices.base import AccessError, Availability, DeviceError
+from kvproof.harness.devices.base import AccessError, Availability, DeviceError, DeviceLostError
 from kvproof.harness.targets.spec import TargetSpec
-from kvproof.harness.targets.workers.outcomes import Launched, Limits, NotReached, WorkerDied
+from kvproof.harness.targets.workers.outcomes import Launched, Limits, NotReached, NotStarted, WorkerDied
 from kvproof.harness.targets.workers.parent import Worker
 from kvproof.harness.targets.workers.protocol import CorruptReply, checksum
 from kvproof.kernels.registry import Kernel
@@ -24,6 +24,10 @@ class WorkerError(DeviceError):
     def __init__(self, kind: str, detail: str) -> None:
         self.kind = kind
         super().__init__(detail)
+
+
+class NoWorkerError(DeviceLostError):
+    """The worker does not start any more. No launch has done that, so it is no fault of the one at hand."""
 
 
 class IsolatedDevice:
@@ -66,6 +70,7 @@ class IsolatedDevice:
         Raises:
             AccessError: as the device says.
             WorkerError: it cost the worker; the next launch gets a new one.
+            NoWorkerError: none starts any more.
             DeviceError: the launch failed otherwise.
         """
         return self.submit(kernel, values)()
@@ -101,6 +106,8 @@ class IsolatedDevice:
         seconds = limits.seconds * len(cases) if kernel.name in self._ran else limits.first_seconds
         try:
             waiting = self.worker.start_run([(kernel.name, values) for values in cases], seconds)
+        except NotStarted as gone:
+            raise NoWorkerError(f"the worker of {self.target.label}: {gone}") from gone
         except WorkerDied as died:
             failure = died
 

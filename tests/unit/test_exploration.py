@@ -32,11 +32,9 @@ class Clock:
 def numbers(seen: list[int], fails_from: int | None = None) -> Any:
     def trial(data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
         value = data.draw(st.integers(0, 10**6))
-        if shrinking.settled(str(value)):
-            return ()
         seen.append(value)
         if fails_from is not None and value >= fails_from:
-            raise shrinking.failed(str(value), value)
+            raise shrinking.failed(value)
         return {"even"} if value % 2 == 0 else ()
 
     return trial
@@ -89,8 +87,11 @@ def test_shrinking_ends_with_its_time_at_a_case_that_fails() -> None:
     seen: list[int] = []
     run = explore(numbers(seen, fails_from=777), budget_seconds=1e9, seed=0, clock=Clock(), shrink_seconds=5)
     assert run.failure >= 777
-    assert run.failure in seen
-    assert len(seen) < 60
+    assert run.failure == [value for value in seen if value >= 777][-1]
+    assert run.note == ""
+    # Each look at the clock takes a second, so a few cases at most are drawn once one has failed.
+    assert len(seen) - next(n for n, value in enumerate(seen) if value >= 777) <= 5
+    assert run.shrink_seconds <= 8
 
 
 def test_progress_is_told_after_each_case() -> None:
@@ -127,7 +128,7 @@ def test_an_outcome_that_depends_on_timing_is_still_a_failure() -> None:
         value = data.draw(st.integers(0, 9))
         if len(failures) < 1:
             failures.append(value)
-            raise shrinking.failed(str(value), value)
+            raise shrinking.failed(value)
         return ()
 
     run = explore(trial, budget_seconds=60, seed=0)
@@ -176,6 +177,24 @@ def test_a_lost_device_ends_the_run_unshrunk() -> None:
     assert run.failure == seen[-1] > 1000
     assert "not shrunk" in run.note
     assert run.cases == len(seen)
+
+
+def test_what_was_being_shrunk_is_kept_when_nothing_can_be_run_any_more() -> None:
+    seen: list[int] = []
+
+    def trial(data: st.DataObject, shrinking: Shrinking) -> Iterable[str]:
+        seen.append(data.draw(st.integers(0, 10**6)))
+        if sum(value >= 777 for value in seen) > 3:
+            raise Abandon(None, "gone")
+        if seen[-1] >= 777:
+            raise shrinking.failed(seen[-1])
+        return ()
+
+    run = explore(trial, budget_seconds=60, seed=0)
+    assert run.failure == [value for value in seen if value >= 777][2]
+    assert run.note == "gone"
+    first = next(n for n, value in enumerate(seen) if value >= 777)
+    assert run.cases == first + 1
 
 
 def test_an_error_of_the_check_itself_is_raised() -> None:

@@ -42,6 +42,10 @@ class WorkerDied(Exception):  # noqa: N818  (reads as what happened)
         super().__init__(f"{kind}: {detail}")
 
 
+class NotStarted(WorkerDied):
+    """A worker that had loaded its target before does not start again. That is no fault of any launch."""
+
+
 class NotReached(Exception):  # noqa: N818  (reads as what happened)
     """A request was sent to a worker that died of the one before it."""
 

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import kvproof
-from kvproof.harness.targets.workers.outcomes import Launched, Limits, NotReached, WorkerDied, signal_name
+from kvproof.harness.targets.workers.outcomes import (
+    Launched,
+    Limits,
+    NotReached,
+    NotStarted,
+    WorkerDied,
+    signal_name,
+)
 from kvproof.harness.targets.workers.protocol import (
     REPLY,
     REQUEST,
@@ -72,6 +79,7 @@ class Worker:
         """What the target offers; starts the worker if need be.
 
         Raises:
+            NotStarted: it has loaded the target before, and does not start now.
             WorkerDied: it did not live to tell.
         """
         if self._refused is not None:
@@ -311,12 +319,12 @@ class Worker:
         """Start it once more: it has loaded before, so the machine may only have been slow.
 
         Raises:
-            WorkerDied: it does not start this time either; the message says so.
+            NotStarted: it does not start this time either; the message says so.
         """
         try:
             self._start()
         except WorkerDied as died:
-            raise WorkerDied(died.kind, f"it does not start again, twice: {died.detail}") from died
+            raise NotStarted(died.kind, f"it does not start again, twice: {died.detail}") from died
 
     def _resident(self) -> int:
         """Bytes of memory that the process has; 0 where that cannot be told."""

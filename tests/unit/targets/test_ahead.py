@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kvproof.harness.devices.base import Availability, DeviceError
-from kvproof.harness.run.ahead import AT_ONCE, NOT_AGAIN
-from kvproof.harness.run.trial import Hunt, Trial, find_causes
+from kvproof.harness.devices.base import Availability, DeviceError, DeviceLostError
+from kvproof.harness.run.ahead import AT_ONCE, NOT_AGAIN, TOO_LATE
+from kvproof.harness.run.trial import LOST, Hunt, Trial, find_causes
+from kvproof.harness.targets.device import NoWorkerError
 from kvproof.kernels.registry import Kernel, all_kernels
 from kvproof.models.contract import TensorValue, bind, expected_buffers
 from kvproof.properties.strategies.cases import all_kernel_properties
@@ -59,12 +60,14 @@ class Distant:
         return outcome
 
 
-def hunt(device: Distant, *, ahead: bool, cases: int = 40, causes: int = 3) -> tuple[Hunt, Trial]:
+def hunt(
+    device: Distant, *, ahead: bool, cases: int = 40, causes: int = 3, seconds: float = 600
+) -> tuple[Hunt, Trial]:
     trial = Trial(KERNEL, device, PROPERTY, None, None, tolerated=True, ahead=ahead)
     found = find_causes(
-        trial, budget_seconds=600, seed=1, case_target=cases, most_causes=causes, shrink_seconds=600
+        trial, budget_seconds=600, seed=1, case_target=cases, most_causes=causes, shrink_seconds=seconds
     )
-    assert device.on_its_way == 0
+    assert trial.lost or device.on_its_way == 0
     return found, trial
 
 
@@ -142,6 +145,77 @@ def test_a_failure_of_the_last_case_within_the_budget_is_not_lost() -> None:
     found, trial = hunt(device, ahead=True, cases=10, causes=1)
     assert [failure.failed.message for failure in found.failures] == ["the last"]
     assert trial.ran == 10
+
+
+def test_redrawing_a_failed_case_takes_no_longer_than_shrinking() -> None:
+    def one_in_many(values: Values, _after: Buffers) -> None:
+        if values["dest_rows"].shape[0] >= 3:
+            raise DeviceError("a launch of many rows fails")
+
+    found, trial = hunt(Distant(one_in_many), ahead=True, seconds=0.0)
+    (failure,) = found.failures
+    assert failure.note == TOO_LATE
+    assert failure.case["values"]["dest_rows"]["shape"][0] >= 3
+    assert trial.ahead is not None
+    assert not trial.ahead.wanted
+
+
+@pytest.mark.parametrize("at", [1, 2, 7])
+def test_a_worker_that_does_not_start_any_more_is_no_fault_of_a_case(at: int) -> None:
+    device = Distant()
+
+    def gone(_values: Values, _after: Buffers) -> None:
+        if len(device.sent) >= at:
+            raise NoWorkerError("it does not start again, twice")
+
+    device.fault = gone
+    found, trial = hunt(device, ahead=True)
+    assert found.failures == ()
+    assert trial.lost == "it does not start again, twice"
+    assert trial.ran < at
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_cause_is_kept_when_its_worker_does_not_start_any_more(after: int) -> None:
+    failed: list[int] = []
+
+    def fails_and_is_gone(values: Values, _after: Buffers) -> None:
+        tokens = values["dest_rows"].shape[0]
+        if len(failed) > after:
+            raise NoWorkerError("it does not start again, twice")
+        if tokens >= 3:
+            failed.append(tokens)
+            raise DeviceError("a launch of many rows fails")
+
+    found, trial = hunt(Distant(fails_and_is_gone), ahead=True)
+    (failure,) = found.failures
+    assert failure.note == LOST
+    assert failure.case["values"]["dest_rows"]["shape"][0] in failed
+    assert 1 <= trial.known[failure.cause] <= len(failed)
+
+
+@dataclass
+class Breakable(Distant):
+    """A device of this process: what breaks it is the launch at hand, and nothing runs after it."""
+
+    submit: Any = None
+    broken: str = ""
+
+    def run(self, kernel: Kernel, values: Values) -> Mapping[str, TensorValue]:
+        if self.broken or values["dest_rows"].shape[0] >= 3:
+            self.broken = self.broken or "an illegal access"
+            raise DeviceLostError(self.broken)
+        return Distant.submit(self, kernel, values)()
+
+
+def test_a_launch_that_breaks_the_device_of_this_process_is_one_failure() -> None:
+    device = Breakable()
+    trial = Trial(KERNEL, device, PROPERTY, None, None, tolerated=True, ahead=False)
+    found = find_causes(trial, budget_seconds=600, seed=1, case_target=40, most_causes=3, shrink_seconds=600)
+    (failure,) = found.failures
+    assert failure.failed.message == trial.lost == "an illegal access"
+    assert failure.note == LOST
+    assert failure.case["values"]["dest_rows"]["shape"][0] >= 3
 
 
 SLOW = pytest.mark.slow

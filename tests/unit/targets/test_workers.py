@@ -17,8 +17,10 @@ import pytest
 
 from kvproof.harness.check.differential import CaseCheck, CaseFailed, check_case
 from kvproof.harness.run.ahead import Ahead, Drawn
-from kvproof.harness.targets.device import IsolatedDevice, WorkerError
-from kvproof.harness.targets.workers.outcomes import Limits, WorkerDied
+from kvproof.harness.run.targets import fuzz_target
+from kvproof.harness.run.trial import LOST
+from kvproof.harness.targets.device import IsolatedDevice, NoWorkerError, WorkerError
+from kvproof.harness.targets.workers.outcomes import Limits, NotStarted, WorkerDied
 from kvproof.harness.targets.workers.parent import Worker
 from kvproof.harness.targets.workers.protocol import (
     HEADER,
@@ -33,6 +35,7 @@ from kvproof.harness.targets.workers.protocol import (
 from kvproof.kernels.registry import all_kernels
 from kvproof.models.contract import TensorValue, contiguous
 from kvproof.properties.strategies.cases import Case, poison
+from kvproof.reports.verdict import Status
 
 pytest.importorskip("triton", reason="a worker runs kernels")
 
@@ -239,9 +242,50 @@ def test_a_worker_that_was_slow_to_start_again_is_started_once_more(
     if slow == 1:
         assert worker.describe() == {"offered": {}}
     else:
-        with pytest.raises(WorkerDied, match="it does not start again, twice: no answer in 30 s"):
+        with pytest.raises(NotStarted, match="it does not start again, twice: no answer in 30 s"):
             worker.describe()
     assert len(starts) == 2
+
+
+def test_a_worker_that_does_not_start_again_is_no_finding(hostile, monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile.do("nothing")
+    device = IsolatedDevice(hostile.spec(), "interpret", LIMITS)
+    assert device.probe().available
+    device.worker.close()
+
+    def start(_worker: Worker) -> None:
+        raise WorkerDied("exit", "with status 127")
+
+    monkeypatch.setattr(Worker, "_start", start)
+    with pytest.raises(NoWorkerError, match="does not start again, twice: with status 127"):
+        check_case(KERNEL, device, case(1))
+    run = fuzz_target("row_scatter", device, budget_seconds=20, case_target=5)
+    assert run.result.verdict.status is Status.NOT_RUN
+    assert "does not start again, twice: with status 127" in run.result.verdict.reason
+    assert run.groups == []
+
+
+def test_a_worker_that_is_gone_for_good_ends_a_run_that_has_begun(
+    hostile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile.do("kill")
+    device = IsolatedDevice(hostile.spec(), "interpret", replace(LIMITS, first_seconds=90, seconds=60))
+    assert device.probe().available
+    begin = Worker._start
+
+    def start(worker: Worker) -> None:
+        if worker.deaths:
+            raise WorkerDied("exit", "with status 127")
+        begin(worker)
+
+    monkeypatch.setattr(Worker, "_start", start)
+    run = fuzz_target("row_scatter", device, budget_seconds=60, case_target=60)
+    # The case that killed the worker is a finding; that no other one starts is none.
+    assert run.result.verdict.status is Status.FAIL
+    assert [("SIGKILL" in group.cause, LOST in group.finding.message) for group in run.groups] == [(True, True)]
+    again = fuzz_target("row_scatter", device, budget_seconds=60, case_target=60)
+    assert again.result.verdict.status is Status.NOT_RUN
+    assert (again.result.cases, again.groups) == (0, [])
 
 
 # ---- the protocol ---------------------------------------------------------------------
