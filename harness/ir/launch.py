@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kvproof.harness.ir.compile import compile_ttir, jit_function, signature_of
+from kvproof.harness.ir.compile import compile_ttir, jit_function, signature_of, specialise
 from kvproof.harness.ir.execute import Executable, Report, Segment, Storage, execute, prepare
 from kvproof.harness.ir.reader import read_module
 from kvproof.harness.ir.target import CUDA_90, Target
@@ -41,19 +41,20 @@ class Executor:
             CompileError: the kernel does not compile for the target.
             UnsupportedOperation: it holds an operation that the executor does not model.
         """
-        signature, values = signature_of(kernel, args, meta)
-        key = (id(kernel), signature.key)
+        specialisation, values = specialise(kernel, args, meta)
+        key = (id(kernel), specialisation)
         known = self._plans.get(key)
         if known is None:
             # The kernel is kept with its plan, so that its id stays its own.
+            signature, _ = signature_of(kernel, args, meta)
             plan = prepare(read_module(compile_ttir(kernel, signature, self.target).text))
             known = self._plans[key] = (kernel, plan)
         plan = known[1]
         if callable(grid):
-            grid = grid({**signature.constants, **values})
+            grid = grid({**signature_of(kernel, args, meta)[0].constants, **values})
         x, y, z = (*grid, 1, 1)[:3]
         bound = {
-            name: self.segment(name, value) if hasattr(value, "data_ptr") else value
+            name: value if type(value) is int or not hasattr(value, "data_ptr") else self.segment(name, value)
             for name, value in values.items()
         }
         self.reports += execute(plan, (x, y, z), bound)

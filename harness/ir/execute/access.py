@@ -95,27 +95,16 @@ class Accesses:
 
     memory: Memory
     grid: tuple[int, int, int]
-    reports: list[Report] = field(default_factory=list[Report])
-    stores: list[Touch] = field(default_factory=list[Touch])
-    loads: list[Touch] = field(default_factory=list[Touch])
-    watched: set[int] = field(default_factory=set[int])
+    reports: list[Report] = field(default_factory=list)
+    stores: list[Touch] = field(default_factory=list)
+    loads: list[Touch] = field(default_factory=list)
+    watched: set[int] = field(default_factory=set)
     ordered: bool = False
-    _flat: dict[tuple[int, str], Array] = field(default_factory=dict[tuple[int, str], Array])
 
     def program(self, linear: int) -> tuple[int, int, int]:
         """Program ids of a linear one; x runs fastest."""
         x, y, _ = self.grid
         return (linear % x, linear // x % y, linear // (x * y))
-
-    def flat(self, storage: Storage, element: str) -> Array:
-        """The storage as an array of elements of the carrying type."""
-        key = (id(storage), element)
-        found = self._flat.get(key)
-        if found is None:
-            dtype = np.dtype(np.uint8 if element == "i1" else carrier(element))
-            whole = storage.data.size // dtype.itemsize * dtype.itemsize
-            found = self._flat[key] = storage.data[:whole].view(dtype)
-        return found
 
     # ---- places -----------------------------------------------------------
 
@@ -125,10 +114,10 @@ class Accesses:
         """Cell numbers of an access, and which lanes may make it: those of the mask that are in bounds."""
         width = WIDTHS[element]
         offset = address - segment.base
-        good = segment.inside(offset, width)
+        good = segment.layout.inside(offset, width)
         active = mask
         # Where the mask is on and the address is not good: of truth values, the one is greater.
-        if not every(good) and (bad := ~good if mask is None else np.greater(mask, good)).any():
+        if not every(good) and np.count_nonzero(bad := ~good if mask is None else np.greater(mask, good)):
             self._report_outside(segment, offset, bad, width, at)
             active = good & (True if mask is None else mask)
         byte = offset + segment.start if segment.start else offset
@@ -144,13 +133,23 @@ class Accesses:
         cells = byte >> (width.bit_length() - 1) if width > 1 else byte
         return cells, active
 
+    def _clean(self, segment: Segment, address: Array, width: int, at: Place) -> Array | None:
+        """Cell numbers of accesses that are all in bounds; None if one is not, or may be misaligned."""
+        if at.loose or segment.start % width:
+            return None
+        offset = address - segment.base
+        if not every(segment.layout.inside(offset, width)):
+            return None
+        byte = offset + segment.start if segment.start else offset
+        return byte >> (width.bit_length() - 1) if width > 1 else byte
+
     def _report_outside(self, segment: Segment, offset: Array, bad: Array, width: int, at: Place) -> None:
         offset = np.broadcast_to(offset, bad.shape)
         first = int(offset[bad][0])
         words = (
             f"element {first // segment.item} of a view of shape {segment.shape}, strides {segment.strides}"
             if first % segment.item == 0
-            else f"bytes {first}..{first + width - 1} of a view of {segment.span} bytes"
+            else f"bytes {first}..{first + width - 1} of a view of {segment.layout.span} bytes"
         )
         self._note(Kind.OUT_OF_BOUNDS, words, bad, segment, at, (first + segment.start) // segment.item)
 
@@ -172,11 +171,22 @@ class Accesses:
 
     # ---- load, store ---------------------------------------------------------
 
-    def load(self, segment: Segment, address: Array, mask: Array | None, other: Array | None, at: Place) -> Array:
-        """Elements at the addresses; where the mask is off, ``other`` or poison."""
+    def load(
+        self,
+        segment: Segment,
+        address: Array,
+        mask: Array | None,
+        other: Array | None,
+        at: Place,
+        placed: tuple[Array, Array | None] | None = None,
+    ) -> Array:
+        """Elements at the addresses; where the mask is off, ``other`` or poison.
+
+        ``placed`` is what :meth:`place` returned for them, if it was called.
+        """
         element = at.element
-        cells, active = self.place(segment, address, mask, element, at)
-        flat = self.flat(segment.storage, element)
+        cells, active = placed if placed is not None else self.place(segment, address, mask, element, at)
+        flat = segment.storage.typed(element)
         if active is None:
             data = flat.take(cells)
         elif flat.size:
@@ -221,13 +231,16 @@ class Accesses:
     def store(self, segment: Segment, address: Array, value: Array, mask: Array | None, at: Place) -> None:
         """Write elements and log them."""
         element = at.element
-        cells, active = self.place(segment, address, mask, element, at)
         shape = (len(at.programs), *at.shape)
-        chosen, lanes = _selected(cells, active, shape)
+        lanes = None if mask is None else _lanes_of(mask, shape)
+        chosen = self._clean(segment, _chosen(address, lanes, shape), WIDTHS[element], at)
+        if chosen is None:
+            cells, active = self.place(segment, address, mask, element, at)
+            chosen, lanes = _selected(cells, active, shape)
         if not chosen.size:
             return
         values = _chosen(value, lanes, shape)
-        flat = self.flat(segment.storage, element)
+        flat = segment.storage.typed(element)
         if element == "i1":
             values = values.astype(np.uint8)
         flat[chosen] = values
@@ -261,7 +274,7 @@ class Accesses:
         cells, active = self.place(segment, address, mask, at.element, at)
         shape = (len(at.programs), *at.shape)
         chosen, lanes = _selected(cells, active, shape)
-        flat = self.flat(segment.storage, at.element)
+        flat = segment.storage.typed(at.element)
         self._check_written(segment, cells, active, at)
         values = _chosen(value, lanes, shape)
         found = np.zeros(chosen.size, flat.dtype)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from kvproof.harness.ir.execute.collisions import find_collisions
 from kvproof.harness.ir.execute.control import CONTROL
 from kvproof.harness.ir.execute.memory import Memory, Segment
 from kvproof.harness.ir.execute.memory_steps import MEMORY
-from kvproof.harness.ir.execute.plan import EndlessError, Frame, Planner, RegionPlan
+from kvproof.harness.ir.execute.plan import EndlessError, Frame, Planner, RegionPlan, Step
 from kvproof.harness.ir.execute.reductions import REDUCTIONS
 from kvproof.harness.ir.execute.report import Kind, Report
+from kvproof.harness.ir.execute.starts import SHARED, Start
 from kvproof.harness.ir.execute.steps import POINTWISE
 from kvproof.harness.ir.execute.values import Array, carrier
 from kvproof.harness.ir.execute.watch import watched
@@ -23,12 +25,16 @@ from kvproof.harness.ir.reader import Module, Operation, Value
 
 MAKERS = {**POINTWISE, **CONTROL, **REDUCTIONS, **MEMORY}
 
-FOLDABLE = frozenset(POINTWISE) - {"tt.get_program_id", "tt.get_num_programs", "tt.print", "llvm.intr.assume"}
+_GRID = frozenset({"tt.get_program_id", "tt.get_num_programs"})
+FOLDABLE = frozenset(POINTWISE) - {*_GRID, "tt.print", "llvm.intr.assume"}
 
 LANES_AT_ONCE = 1 << 21
 """Elements of the widest value that run at once; more programs go in several rounds to stay in memory."""
 
 LOOP_LIMIT = 1 << 17
+
+Arguments: TypeAlias = Mapping[str, "Segment | int | float | bool"]
+"""Run-time arguments by name: a segment for a pointer, a number for a scalar."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class Executable:
         stored: numbers of the pointer arguments that it may store through; None if that cannot be told.
         known: by value number, what depends on constants alone.
         ordered: programs wait for each other through atomics, so each runs to its end before the next starts.
+        early: steps that depend on no memory; they run before the body.
+        steady: numbers of the values that these compute.
     """
 
     arguments: tuple[Value, ...]
@@ -50,6 +58,8 @@ class Executable:
     stored: frozenset[int] | None
     known: tuple[Array | None, ...]
     ordered: bool
+    early: tuple[Step, ...]
+    steady: tuple[int, ...]
 
 
 def prepare(module: Module, *, watch: bool = False) -> Executable:
@@ -63,8 +73,9 @@ def prepare(module: Module, *, watch: bool = False) -> Executable:
         UnsupportedOperation: an operation that the executor does not model, named with its place.
     """
     entry = module.entry
-    planner = Planner(module, watched(MAKERS) if watch else MAKERS, frozenset() if watch else FOLDABLE)
-    body = planner.function(entry)
+    pure = frozenset[str]() if watch else FOLDABLE
+    planner = Planner(module, watched(MAKERS) if watch else MAKERS, pure, pure and pure | _GRID)
+    body = planner.entry(entry)
     widest = 1
     stored: set[int] | None = set()
     for function in module.functions.values():
@@ -76,7 +87,8 @@ def prepare(module: Module, *, watch: bool = False) -> Executable:
                 stored = None if stored is None or not sources else stored | sources
     known = tuple(planner.known.get(number) for number in range(planner.count))
     reached = None if stored is None else frozenset(stored)
-    return Executable(entry.arguments, body, widest, reached, known, _waits(module))
+    steady = tuple(sorted(planner.steady - {a.number for a in entry.arguments}))
+    return Executable(entry.arguments, body, widest, reached, known, _waits(module), tuple(planner.early), steady)
 
 
 def _waits(module: Module) -> bool:
@@ -104,9 +116,7 @@ class Executed:
     loads: list[Touch]
 
 
-def execute(
-    kernel: Executable, grid: tuple[int, int, int], arguments: Mapping[str, Segment | int | float | bool]
-) -> list[Report]:
+def execute(kernel: Executable, grid: tuple[int, int, int], arguments: Arguments) -> list[Report]:
     """Run a kernel; its stores change the segments' storages.
 
     Args:
@@ -123,32 +133,30 @@ def execute(
 def observe(
     kernel: Executable,
     grid: tuple[int, int, int],
-    arguments: Mapping[str, Segment | int | float | bool],
+    arguments: Arguments,
     *,
     loads: bool = True,
 ) -> Executed:
     """Run a kernel and keep the accesses that it made; ``loads`` says whether those of all loads too."""
     memory = Memory()
     accesses = Accesses(memory, grid)
-    values = list(kernel.known)
+    accesses.ordered = kernel.ordered
     segments: dict[int, Segment] = {}
+    alike: list[Hashable] = [id(kernel), grid]
     for value in kernel.arguments:
         given = arguments[value.name]
         if isinstance(given, Segment):
             segments[value.number] = given
-            values[value.number] = np.array([memory.add(given)], np.int64)
+            memory.add(given)
+            alike.append((given.start, given.layout))
         else:
-            values[value.number] = _scalar(given, value)
+            # Equal numbers of several types, and zeros of either sign, are not the same argument.
+            alike.append((type(given), given if given else str(given)))
     for number, segment in segments.items():
         if loads or kernel.stored is None or number in kernel.stored:
             accesses.watched.add(id(segment.storage))
-    total = grid[0] * grid[1] * grid[2]
-    at_once = 1 if kernel.ordered else max(1, LANES_AT_ONCE // kernel.widest)
-    accesses.ordered = kernel.ordered
     with np.errstate(all="ignore"):
-        for start in range(0, total, at_once):
-            programs = np.arange(start, min(start + at_once, total))
-            frame = Frame(list(values), kernel.known, programs, accesses, segments, grid, LOOP_LIMIT)
+        for frame in _frames(kernel, accesses, segments, arguments, tuple(alike)):
             try:
                 kernel.body.run(frame)
             except EndlessError as error:
@@ -157,6 +165,38 @@ def observe(
                 break
         find_collisions(accesses)
     return Executed(accesses.reports, accesses.stores, accesses.loads)
+
+
+def _frames(
+    kernel: Executable,
+    accesses: Accesses,
+    segments: dict[int, Segment],
+    arguments: Arguments,
+    alike: Hashable,
+) -> Iterator[Frame]:
+    """The programs, as many at once as may be, with the values that depend on no memory."""
+    x, y, z = grid = accesses.grid
+    total = x * y * z
+    at_once = 1 if kernel.ordered else max(1, LANES_AT_ONCE // kernel.widest)
+    start = SHARED.get(alike)
+    if start is not None:
+        yield Frame(
+            list(start.values), kernel.known, start.programs, accesses, segments, grid, LOOP_LIMIT, start.placed
+        )
+        return
+    values = list(kernel.known)
+    for value in kernel.arguments:
+        given = arguments[value.name]
+        is_pointer = isinstance(given, Segment)
+        values[value.number] = np.array([given.base], np.int64) if is_pointer else _scalar(given, value)
+    for first in range(0, total, at_once):
+        programs = np.arange(first, min(first + at_once, total))
+        frame = Frame(list(values), kernel.known, programs, accesses, segments, grid, LOOP_LIMIT)
+        for step in kernel.early:
+            step(frame.values, frame)
+        if total <= at_once:
+            SHARED.keep(alike, Start(kernel, list(frame.values), programs, frame.placed), kernel.steady)
+        yield frame
 
 
 def _scalar(given: float, value: Value) -> Array:

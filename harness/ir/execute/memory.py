@@ -7,6 +7,7 @@ a segment is exactly the tensor's view: not the rows between its rows, nor what 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -14,13 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kvproof.harness.ir.execute.values import Array
+from kvproof.harness.ir.execute.values import Array, carrier
 
 SEGMENT_BITS = 44
-_DTYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Storage:
     """Bytes that one or more tensors are views of.
 
@@ -33,34 +33,41 @@ class Storage:
     data: npt.NDArray[np.uint8]
     written: npt.NDArray[np.bool_] | None = None
     narrowest: int = 8
+    _typed: dict[str, Array] = field(default_factory=dict, init=False)
+
+    def typed(self, element: str) -> Array:
+        """The bytes as an array of elements of the carrying type."""
+        found = self._typed.get(element)
+        if found is None:
+            dtype = np.dtype(np.uint8 if element == "i1" else carrier(element))
+            whole = self.data.size // dtype.itemsize * dtype.itemsize
+            found = self._typed[element] = self.data[:whole].view(dtype)
+        return found
+
+
+_LISTED = 1 << 20
+"""Elements of the largest view whose list of elements is kept: layouts outlive their launches."""
 
 
 @dataclass(eq=False)
-class Segment:
-    """What a pointer argument may touch.
+class Layout:
+    """Which bytes a view of elements of ``item`` bytes covers, from its first one on. Shared by equal views.
 
     Attributes:
-        name: argument.
-        storage: its bytes.
-        start: byte of the storage that the pointer points to.
-        item: bytes of an element of the view.
         shape, strides: the view; strides in elements.
+        item: bytes of an element.
+        span: bytes from its first element to the end of its last.
     """
 
-    name: str
-    storage: Storage
-    start: int
-    item: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    base: int = 0
+    item: int
     span: int = field(init=False)
-    dense: bool = field(init=False)
+    _cells: Array | None = field(default=None, init=False)
+    _limits: dict[int, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._cells: Array | None = None
-        self._limits: dict[int, Any] = {}
-        self._dims, elements, self.dense, self._nested = _layout(tuple(self.shape), tuple(self.strides))
+        self._dims, elements, self._dense, self._nested = _dimensions(self.shape, self.strides)
         self.span = elements * self.item
 
     def inside(self, offset: Array, width: int) -> Array:
@@ -72,7 +79,7 @@ class Segment:
         within = offset.view(np.uint64) <= limit
         if self.span < width:
             within[...] = False
-        if self.dense:
+        if self._dense:
             return within
         first = np.where(within, offset, 0)
         result = within & self._in_view(first // self.item)
@@ -100,12 +107,19 @@ class Segment:
             for extent, stride in zip(self.shape, self.strides, strict=True):
                 index = index[..., None] + np.arange(extent) * stride
             cells[index] = True
+            if cells.size > _LISTED:
+                return cells
             self._cells = cells
         return self._cells
 
 
-@lru_cache(maxsize=4096)
-def _layout(
+@lru_cache(maxsize=1024)
+def layout(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> Layout:
+    """The layout of a view."""
+    return Layout(shape, strides, item)
+
+
+def _dimensions(
     shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[tuple[tuple[int, int], ...], int, bool, bool]:
     """Of a view: (stride, extent) of its dimensions, innermost first; elements from its first to its last; whether
@@ -121,6 +135,36 @@ def _layout(
         nested &= stride >= reach
         reach += stride * (extent - 1)
     return dims, 1 + sum((n - 1) * s for s, n in dims), dense, nested
+
+
+class Segment:
+    """What a pointer argument may touch.
+
+    Attributes:
+        name: argument.
+        storage: its bytes.
+        start: byte of the storage that the pointer points to.
+        item: bytes of an element of the view.
+        shape, strides: the view; strides in elements.
+        layout: which bytes it covers.
+        base: the pointer.
+    """
+
+    __slots__ = ("base", "item", "layout", "name", "shape", "start", "storage", "strides")
+
+    def __init__(
+        self,
+        name: str,
+        storage: Storage,
+        start: int,
+        item: int,
+        shape: Sequence[int],
+        strides: Sequence[int],
+    ) -> None:
+        self.name, self.storage, self.start, self.item = name, storage, start, item
+        self.shape, self.strides = tuple(shape), tuple(strides)
+        self.layout = layout(self.shape, self.strides, item)
+        self.base = 0
 
 
 class Memory:
@@ -143,11 +187,3 @@ class Memory:
     def numbers(self, address: Array) -> Array:
         """Number of the segment that each address came from."""
         return (address + (1 << (SEGMENT_BITS - 1))) >> SEGMENT_BITS
-
-
-def typed(storage: Storage, width: int) -> Array:
-    """The storage's bytes as unsigned integers of ``width`` bytes."""
-    if width == 1:
-        return storage.data
-    whole = storage.data.size // width * width
-    return storage.data[:whole].view(_DTYPES[width])

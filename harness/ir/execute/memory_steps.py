@@ -58,6 +58,7 @@ def _load(operation: Operation, planner: Planner) -> Step:
     r = operation.result.number
     sources = planner.sources.get(operation.operands[0].number, frozenset())
     argument = next(iter(sources)) if len(sources) == 1 else None
+    steady = all(planner.depends_on_launch(o) for o in operation.operands[:2])
 
     def one(values: list[Array | None], frame: Frame) -> None:
         address, mask = values[p], None if m is None else values[m]
@@ -65,6 +66,20 @@ def _load(operation: Operation, planner: Planner) -> Step:
         default = None if other is None else values[other]
         at = Place(operation, type_.pointee, type_.shape, frame.programs, loose)
         values[r] = frame.accesses.load(frame.arguments[argument], address, mask, default, at)  # type: ignore[index]
+
+    def placed(values: list[Array | None], frame: Frame) -> None:
+        address, mask = values[p], None if m is None else values[m]
+        assert address is not None  # SSA: defined
+        default = None if other is None else values[other]
+        accesses, segment = frame.accesses, frame.arguments[argument]  # type: ignore[index]
+        found = frame.placed.get(r)
+        if found is None:
+            at = Place(operation, type_.pointee, type_.shape, frame.programs, loose)
+            before = len(accesses.reports)
+            found = (at, *accesses.place(segment, address, mask, at.element, at))
+            if len(accesses.reports) == before:  # what is reported once is reported each time
+                frame.placed[r] = found
+        values[r] = accesses.load(segment, address, mask, default, found[0], found[1:])
 
     def step(values: list[Array | None], frame: Frame) -> None:
         address, mask = values[p], None if m is None else values[m]
@@ -79,7 +94,9 @@ def _load(operation: Operation, planner: Planner) -> Step:
             found = np.full((1,) * address.ndim, poison(type_.pointee)) if default is None else default
         values[r] = found
 
-    return step if argument is None else one
+    if argument is None:
+        return step
+    return placed if steady else one
 
 
 def _store(operation: Operation, planner: Planner) -> Step:

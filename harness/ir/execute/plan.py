@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from kvproof.harness.ir.execute.access import Accesses
+from kvproof.harness.ir.execute.access import Accesses, Place
 from kvproof.harness.ir.execute.memory import Memory, Segment
 from kvproof.harness.ir.execute.pointers import grains_of, sources_of
 from kvproof.harness.ir.execute.values import Array, UnsupportedOperation, every
@@ -26,6 +26,7 @@ class Frame:
         arguments: segment of each pointer argument, by value number.
         grid: programs along x, y, z.
         limit: iterations of one loop, before a kernel counts as endless.
+        placed: by number of a load's result, what the load needs at addresses that depend on no memory.
     """
 
     values: list[Array | None]
@@ -35,6 +36,7 @@ class Frame:
     arguments: dict[int, Segment]
     grid: tuple[int, int, int]
     limit: int
+    placed: dict[int, tuple[Place, Array, Array | None]] = field(default_factory=dict)
 
     def at(self, value: Value) -> Array:
         """What a value holds."""
@@ -173,16 +175,26 @@ class Planner:
         module: the kernel.
         makers: what builds the step of each operation, by operation name.
         foldable: operations whose results depend on nothing but their operands.
+        steady: operations whose results depend on nothing but their operands and the grid.
 
     Attributes:
         known: values that depend on constants alone, by value number.
+        steady: numbers of the values that depend on the grid, scalars and pointers alone, not on memory.
+        early: what computes those of them that are not known, in order.
+        entered: what is planned now is reached by all programs, without a branch.
         sources: arguments that a pointer may come from, by value number; see :func:`sources_of`.
         grains: bytes that a pointer's distance from its argument is a multiple of; see :func:`grains_of`.
     """
 
-    def __init__(self, module: Module, makers: dict[str, Maker], foldable: frozenset[str]) -> None:
+    def __init__(
+        self, module: Module, makers: dict[str, Maker], foldable: frozenset[str], steady: frozenset[str]
+    ) -> None:
         self.module = module
         self._foldable = foldable
+        self._steady = steady
+        self.steady: set[int] = set()
+        self.early: list[Step] = []
+        self.entered = False
         self._makers = makers
         self.known: dict[int, Array] = {}
         self.count = 1 + max((v.number for v in _all_values(module)), default=-1)
@@ -197,15 +209,58 @@ class Planner:
         """
         return self.region(function.body)
 
-    def region(self, region: Region) -> RegionPlan:
-        """The plan of a region."""
+    def entry(self, function: Function) -> RegionPlan:
+        """The plan of the kernel's own body, without the steps in ``early``, which run before it.
+
+        Raises:
+            UnsupportedOperation: an operation without a maker, named with its place.
+        """
+        self.steady.update(a.number for a in function.arguments)
+        return self.region(function.body, entered=True)
+
+    def region(self, region: Region, *, entered: bool = False) -> RegionPlan:
+        """The plan of a region; one that is ``entered`` by all programs, first of all, leaves its early steps."""
         blocks: list[BlockPlan] = []
-        for block in region.blocks:
+        for i, block in enumerate(region.blocks):
             *inner, last = block.operations
-            steps = [step for operation in inner if (step := self._unless_known(operation)) is not None]
+            steps: list[Step] = []
+            for operation in inner:
+                outer, self.entered = self.entered, entered and i == 0
+                step = self._unless_known(operation)
+                if step is not None:
+                    (self.early if self.entered and self._is_steady(operation) else steps).append(step)
+                self.entered = outer
             numbers = tuple(v.number for v in block.arguments)
             blocks.append(BlockPlan(numbers, steps, self._end(last)))
         return RegionPlan(blocks, captured(region), _needs(region))
+
+    def _is_steady(self, operation: Operation) -> bool:
+        """Whether its results depend on no memory; then they are counted to those."""
+        if operation.name not in self._steady or not all(self.depends_on_launch(o) for o in operation.operands):
+            return False
+        self.steady.update(r.number for r in operation.results)
+        return True
+
+    def before(self, value: Value, compute: Callable[[Array], Array]) -> int | None:
+        """Number of a value made of this one before the body runs; None if it depends on memory or a branch."""
+        if not self.entered or not self.depends_on_launch(value):
+            return None
+        number, source = self.count, value.number
+        self.count += 1
+        if value.number in self.known:
+            self.known[number] = compute(self.known[source])
+            return number
+
+        def step(values: list[Array | None], _frame: Frame) -> None:
+            values[number] = compute(values[source])  # type: ignore[arg-type]  # SSA: defined
+
+        self.early.append(step)
+        self.steady.add(number)
+        return number
+
+    def depends_on_launch(self, value: Value) -> bool:
+        """Whether a value depends on constants, the grid, scalars and pointers alone, and all programs have it."""
+        return value.number in self.steady or value.number in self.known
 
     def _unless_known(self, operation: Operation) -> Step | None:
         """The step of an operation, or None if its result depends on constants alone and was computed now."""

@@ -273,14 +273,25 @@ def _num_programs(operation: Operation, _planner: Planner) -> Step:
     return step
 
 
-def _add_pointer(operation: Operation, _planner: Planner) -> Step:
+def _add_pointer(operation: Operation, planner: Planner) -> Step:
     size = max(element_width(operation.result.type.pointee) // 8, 1)
 
     if size == 1:
         return _binary(operation, np.add)
     # An array, so that narrower offsets are widened before they are scaled.
     scale = np.array([size], np.int64)
+    pointer, offset = operation.operands
+    scaled = None if pointer.number in planner.known else planner.before(offset, lambda o: o * scale)
+    if scaled is not None:
+        return _add(pointer.number, scaled, operation.result.number)
     return _binary(operation, lambda pointer, offset: pointer + offset * scale)
+
+
+def _add(a: int, b: int, r: int) -> Step:
+    def step(values: list[Array | None], _frame: Frame) -> None:
+        values[r] = np.add(values[a], values[b])  # type: ignore[arg-type]  # SSA: defined
+
+    return step
 
 
 def _nothing(_operation: Operation, _planner: Planner) -> Step:
