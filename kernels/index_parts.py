@@ -11,13 +11,9 @@ import triton.language as tl
 
 from kvproof.kernels.arguments import POSITION_DTYPES, check_count, check_vector
 from kvproof.kernels.index_spec import serves
-from kvproof.kernels.launch import cdiv
 from kvproof.kernels.row_index.kernel import compress_row, ring_offset
 from kvproof.models.index import INT32_MAX, as_index
 from kvproof.models.row_space import HCA_RATIO, UnifiedPoolGeometry
-
-FULL_GRID = 2048
-"""Programs of a warp or two that fill a large GPU."""
 
 Pair: TypeAlias = tuple[str, torch.Tensor | None, torch.Tensor | None]
 """Name of a class's buffers, slice bounds, indices."""
@@ -90,12 +86,6 @@ def write_groups(
         row = compress_row(block, k % PER_BLOCK, envelope_rows)
         row = tl.where(block < blocks, row, -1)
         tl.store(indices_ptr + at, row.to(tl.int32), mask=inside)
-
-
-def group_splits(tokens: int, most_groups: int, block: int) -> int:
-    """Programs that share one token's groups: as many as fill a GPU, no more than there can be blocks of them."""
-    wanted = max(FULL_GRID // max(tokens, 1), 1)
-    return max(min(wanted, cdiv(most_groups, block)), 1)
 
 
 @dataclass(frozen=True)

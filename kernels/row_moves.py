@@ -1,4 +1,4 @@
-"""Moving whole rows between two matrices: the device function, and how many rows a program takes.
+"""Moving whole rows between two matrices: the device function, and what its launchers refuse.
 
 Used by every kernel that only moves bytes. A program moves a tile of whole rows, 16 bytes a thread and several
 of them in flight; offsets are 64-bit products.
@@ -11,14 +11,7 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import ROW_DTYPES, check_rows, check_tensor
-from kvproof.kernels.launch import next_power_of_2
 from kvproof.kernels.row_index.kernel import row_offset
-
-TILE_BYTES = 8192
-"""Most bytes of one program's tile: four accesses of 16 bytes in flight for each of 128 threads."""
-
-FULL_GRID = 1024
-"""Programs that fill a large GPU several times over; a smaller batch gets smaller tiles, not fewer programs."""
 
 FP8_DTYPES = tuple(
     getattr(torch, name)
@@ -50,15 +43,6 @@ def move_rows(
 def as_bytes(value: torch.Tensor) -> torch.Tensor:
     """The same storage as uint8 if the elements are fp8, which are moved and never computed with."""
     return value.view(torch.uint8) if value.dtype in FP8_DTYPES else value
-
-
-def tile(row_bytes: int, rows: int) -> tuple[int, int]:
-    """(rows a program, warps a program) for ``rows`` rows of ``row_bytes`` bytes; both powers of two."""
-    width = next_power_of_2(max(row_bytes, 1))
-    most = max(TILE_BYTES // width, 1)
-    wanted = next_power_of_2(max(rows // FULL_GRID, 1))
-    taken = min(most, wanted)
-    return taken, min(max(taken * width // (16 * 32), 1), 4)
 
 
 def token_rows(name: str, value: torch.Tensor) -> torch.Tensor:

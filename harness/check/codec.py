@@ -20,10 +20,12 @@ def case_json(case: Case) -> dict[str, Any]:
     Raises:
         TypeError: an argument of a type that has no JSON form here.
     """
+    shape = {"shaped_for": case.shaped_for} if case.shaped_for else {}
     return {
         "values": {name: value_json(name, value, case.poison.get(name)) for name, value in case.values.items()},
         "events": sorted(case.events),
         "layout": dict(case.layout),
+        **shape,
     }
 
 
@@ -40,7 +42,8 @@ def case_from_json(data: Mapping[str, Any]) -> Case:
             for name, value in data["values"].items()
             if isinstance(value, dict) and "poison" in value
         }
-        return Case(values, seeds, frozenset(data["events"]), dict(data["layout"]))
+        shape = int(data.get("shaped_for", 0))
+        return Case(values, seeds, frozenset(data["events"]), dict(data["layout"]), shape)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a kernel case: {error!r}") from error
 

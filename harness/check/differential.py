@@ -7,7 +7,6 @@ is told as rows and positions: which token a row is for, whose row is there inst
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from kvproof.harness.check.places import place_of
 from kvproof.harness.devices.base import AccessError, Device, DeviceError, DeviceLostError
 from kvproof.kernels.registry import Kernel
+from kvproof.kernels.shapes import shaped_for
 from kvproof.models.contract import (
     Access,
     ConcreteArguments,
@@ -102,10 +102,13 @@ class CaseCheck:
         """Begin the launch, and compute what to expect of it."""
         contract, values = self.kernel.contract, self.case.values
         submit = getattr(self.device, "submit", None)
-        run = partial(self.device.run, self.kernel, values)
-        self._outcome = submit(self.kernel, values) if submit is not None else run
+        self._outcome = submit(self.kernel, values) if submit is not None else self._run
         expected = {t.name: values[t.name] for t in contract.tensors}
         self._expected = expected | expected_buffers(contract, values, self._arguments)
+
+    def _run(self) -> Mapping[str, TensorValue]:
+        with shaped_for(self.case.shaped_for):
+            return self.device.run(self.kernel, self.case.values)
 
     def collect(self) -> None:
         """Wait for the launch.
@@ -127,6 +130,15 @@ class CaseCheck:
         Raises:
             CaseFailed: the launch failed or a tensor is not as the contract says.
         """
+        try:
+            self._judge()
+        except CaseFailed as failure:
+            if not self.case.shaped_for:
+                raise
+            shape = f" (in the shape of a launch of {self.case.shaped_for:,} rows)"
+            raise CaseFailed(failure.kind, failure.message + shape, failure.expected, failure.got) from failure
+
+    def _judge(self) -> None:
         contract, report, got = self.kernel.contract, self._report, self._got
         assert got is not None, "collect() comes first"
         if isinstance(got, AccessError):

@@ -66,6 +66,9 @@ def reduced(
         case, best = changed, found
         return True
 
+    if case.shaped_for and (found := failing(own := replace(case, shaped_for=0))) is not None:
+        case, best = own, found
+
     def better(values: Mapping[Place, int]) -> bool:
         return taken(_with(case.values, values))
 

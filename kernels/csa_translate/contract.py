@@ -45,7 +45,13 @@ CONTRACT = Contract(
     name="csa_translate_pack",
     summary="Writes the pool row of each selected entry to the head of its token's slice.",
     arguments=(
-        Tensor("topk_local", "int32", ("T", "topk"), "entries of the token's sequence; defined for the head only"),
+        Tensor(
+            "topk_local",
+            "int32",
+            ("T", "topk"),
+            "entries of the token's sequence; defined for the head only",
+            strides="rows",
+        ),
         Tensor(
             "block_tables",
             "int32",

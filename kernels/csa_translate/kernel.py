@@ -14,14 +14,11 @@ from kvproof.kernels.arguments import (
     check_vector,
 )
 from kvproof.kernels.index_parts import check_positions, visible_groups
-from kvproof.kernels.launch import cdiv, launch, next_power_of_2
+from kvproof.kernels.launch import cdiv, launch
 from kvproof.kernels.row_index.kernel import compress_row
+from kvproof.kernels.shapes import entry_tile
 from kvproof.models.index import INT32_MAX
 from kvproof.models.row_space import CSA_RATIO
-
-MEDIUM_BATCH, LARGE_BATCH = 256, 512
-"""From so many tokens on, one program takes up to 512 entries of a token, by four warps and by two; below, 128, so
-that more run at once."""
 
 
 # topk_stride is not specialised on purpose: entries are read and written one element a lane, since the cells
@@ -145,7 +142,7 @@ def csa_translate_pack(
     sequences, columns = block_tables.shape
     if sequences == 0 or topk == 0:
         return
-    block = min(next_power_of_2(topk), 512 if tokens >= MEDIUM_BATCH else 128)
+    block, warps = entry_tile(topk, tokens)
     launch(
         csa_translate_kernel,
         (tokens, cdiv(topk, block)),
@@ -168,5 +165,5 @@ def csa_translate_pack(
         RATIO=CSA_RATIO,
         SKIP_GIVEN=skip is not None,
         BLOCK_K=block,
-        num_warps=max(block // (256 if tokens >= LARGE_BATCH else 128), 1),
+        num_warps=warps,
     )

@@ -7,12 +7,10 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import INDEX_DTYPES, check_count, check_rows, check_tensor, check_vector
-from kvproof.kernels.index_parts import check_geometry, check_positions, group_splits, visible_groups, write_groups
+from kvproof.kernels.index_parts import check_geometry, check_positions, visible_groups, write_groups
 from kvproof.kernels.launch import launch
+from kvproof.kernels.shapes import HEAD_GROUPS, group_splits
 from kvproof.models.row_space import HCA_RATIO, UnifiedPoolGeometry
-
-GROUPS = 256
-"""Groups that a program writes at a time, four a thread."""
 
 
 @triton.jit(
@@ -109,7 +107,7 @@ def write_v4_paged_decode_hca_head(
     per_block = geometry.classes[HCA_RATIO].block_rows
     launch(
         hca_head_kernel,
-        (tokens, group_splits(tokens, columns * per_block, GROUPS)),
+        (tokens, group_splits(tokens, columns * per_block, HEAD_GROUPS)),
         block_tables,
         n_committed_hca_per_seq,
         batch_id_per_token,
@@ -125,6 +123,6 @@ def write_v4_paged_decode_hca_head(
         geometry.plane_rows // geometry.envelope_rows,
         RATIO=HCA_RATIO,
         PER_BLOCK=per_block,
-        BLOCK_G=GROUPS,
+        BLOCK_G=HEAD_GROUPS,
         num_warps=2,
     )

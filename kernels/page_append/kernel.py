@@ -10,7 +10,7 @@ from kvproof.kernels.arguments import check_rows, check_tensor
 from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.page_parts import BYTES, check_cache, data_record, move_bytes, scale_record
 from kvproof.kernels.row_index.kernel import row_offset
-from kvproof.kernels.row_moves import tile
+from kvproof.kernels.shapes import row_tile
 
 
 @triton.jit(do_not_specialize=["n", "num_slots", "entries"])
@@ -85,7 +85,7 @@ def page_append(
     check_tensor("cache", cache, ["blocks", "page_bytes"], BYTES, data)
     entries = check_cache(cache, entries, data.shape[1], scales.shape[1])
     tokens = data.shape[0]
-    rows, warps = tile(data.shape[1], tokens)
+    rows, warps = row_tile(data.shape[1], tokens)
     launch(
         page_append_kernel,
         (cdiv(tokens, rows),),

@@ -10,7 +10,7 @@ from kvproof.kernels.arguments import INDEX_DTYPES, check_contiguous, check_rows
 from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.page_parts import BYTES, check_cache, data_record, move_bytes, scale_record
 from kvproof.kernels.row_index.kernel import row_offset
-from kvproof.kernels.row_moves import tile
+from kvproof.kernels.shapes import row_tile
 
 
 @triton.jit(do_not_specialize=["places", "columns", "num_blocks", "entries", "table_stride"])
@@ -98,7 +98,7 @@ def page_gather(
             f"cache and block_tables must not be empty, got {list(cache.shape)} and {columns} columns"
         )
     places = data.shape[1]
-    rows, warps = tile(data.shape[2], sequences * places)
+    rows, warps = row_tile(data.shape[2], sequences * places)
     launch(
         page_gather_kernel,
         (sequences, cdiv(places, rows)),

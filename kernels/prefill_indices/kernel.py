@@ -17,17 +17,14 @@ from kvproof.kernels.index_parts import (
     check_positions,
     class_row,
     class_window,
-    group_splits,
     slice_bounds,
     visible_groups,
     wrapped,
     write_groups,
 )
 from kvproof.kernels.launch import launch, next_power_of_2
+from kvproof.kernels.shapes import PREFILL_GROUPS, group_splits
 from kvproof.models.row_space import CSA_RATIO, DENSE_RATIO, HCA_RATIO, UnifiedPoolGeometry
-
-GROUPS = 128
-"""HCA groups that a program, one warp, writes at a time."""
 
 
 @triton.jit
@@ -260,7 +257,7 @@ def write_v4_paged_prefill_indices(
     columns = block_tables.shape[1]
     launch(
         prefill_indices_kernel,
-        (tokens, group_splits(tokens, columns * hca_rows_per_block, GROUPS) if on[HCA_RATIO] else 1),
+        (tokens, group_splits(tokens, columns * hca_rows_per_block, PREFILL_GROUPS) if on[HCA_RATIO] else 1),
         positions,
         bid_per_token,
         chunk_start_per_seq,
@@ -292,6 +289,6 @@ def write_v4_paged_prefill_indices(
         RATIO=HCA_RATIO,
         PER_BLOCK=max(geometry.block_size // HCA_RATIO, 1),
         BLOCK_W=next_power_of_2(win),
-        BLOCK_G=GROUPS,
+        BLOCK_G=PREFILL_GROUPS,
         num_warps=1,
     )

@@ -8,8 +8,9 @@ import triton.language as tl
 
 from kvproof.kernels.arguments import INDEX_DTYPES, ROW_DTYPES, check_rows, check_tensor, check_vector
 from kvproof.kernels.launch import cdiv, launch, next_power_of_2
-from kvproof.kernels.row_moves import as_bytes, move_rows, tile
+from kvproof.kernels.row_moves import as_bytes, move_rows
 from kvproof.kernels.row_scatter_planes.kernel import scatter_planes
+from kvproof.kernels.shapes import row_tile
 
 
 @triton.jit(do_not_specialize=["num_tokens", "pool_rows"])
@@ -78,7 +79,7 @@ def swa_scatter_rows(
     check_tensor("pool", pool, ["rows", columns], (kv.dtype,), kv)
     check_rows("kv", kv)
     check_rows("pool", pool, distinct=True)
-    rows, warps = tile(columns * kv.element_size(), tokens)
+    rows, warps = row_tile(columns * kv.element_size(), tokens)
     launch(
         row_scatter_kernel,
         (cdiv(tokens, rows),),

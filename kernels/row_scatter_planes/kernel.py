@@ -8,7 +8,8 @@ import triton.language as tl
 
 from kvproof.kernels.arguments import INDEX_DTYPES, check_vector
 from kvproof.kernels.launch import cdiv, launch, next_power_of_2
-from kvproof.kernels.row_moves import check_planes, move_rows, tile
+from kvproof.kernels.row_moves import check_planes, move_rows
+from kvproof.kernels.shapes import row_tile
 
 
 @triton.jit(do_not_specialize=["num_tokens", "pool_rows"])
@@ -64,7 +65,7 @@ def scatter_planes(
     tokens, columns = packed.shape
     check_vector("dest_rows", dest_rows, tokens, packed, INDEX_DTYPES)
     check_vector("batch_id_per_token", batch_id_per_token, tokens, packed, INDEX_DTYPES)
-    rows, warps = tile(columns * packed.element_size(), tokens)
+    rows, warps = row_tile(columns * packed.element_size(), tokens)
     launch(
         row_scatter_planes_kernel,
         (cdiv(tokens, rows),),

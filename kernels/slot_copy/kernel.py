@@ -11,14 +11,9 @@ import triton
 import triton.language as tl
 
 from kvproof.kernels.arguments import check_contiguous, check_count, check_tensor
-from kvproof.kernels.launch import cdiv, launch
+from kvproof.kernels.launch import launch
+from kvproof.kernels.shapes import SPAN_TILE_BYTES, span_sharers
 from kvproof.models.index import INT32_MAX
-
-TILE_BYTES = 8192
-"""Bytes of a tile: four accesses of 16 bytes in flight for each of 128 threads."""
-
-FULL_GRID = 2112
-"""Programs that a large GPU holds at once: 16 for each of 132 multiprocessors."""
 
 
 @triton.jit(do_not_specialize=["source_granules", "target_granules"])
@@ -72,17 +67,16 @@ def copy_spans(source: torch.Tensor, target: torch.Tensor, spans: torch.Tensor, 
         check_contiguous(name, value)
     granule = check_count("granule", granule, 1, INT32_MAX)
     count = spans.shape[0]
-    # No span is longer than a buffer.
-    tiles = cdiv(min(source.shape[0], target.shape[0]), TILE_BYTES)
     launch(
         slot_copy_kernel,
-        (count, min(max(FULL_GRID // max(count, 1), 1), tiles)),
+        # No span is longer than a buffer.
+        (count, span_sharers(count, min(source.shape[0], target.shape[0]))),
         source,
         target,
         spans,
         source.shape[0] // granule,
         target.shape[0] // granule,
         GRANULE=granule,
-        TILE=TILE_BYTES,
+        TILE=SPAN_TILE_BYTES,
         num_warps=4,
     )

@@ -10,7 +10,8 @@ from kvproof.kernels.arguments import INDEX_DTYPES, ROW_DTYPES, check_count, che
 from kvproof.kernels.index_parts import check_positions, wrapped
 from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.row_index.kernel import ring_offset, row_offset, window_scalars
-from kvproof.kernels.row_moves import as_bytes, tile
+from kvproof.kernels.row_moves import as_bytes
+from kvproof.kernels.shapes import row_tile
 from kvproof.models.row_space import WindowParams
 
 
@@ -101,7 +102,7 @@ def window_gather_kernel(
 
 def gather_shape(draft_window: int, row_bytes: int, ring_slots: int, requests: int) -> tuple[int, int, int]:
     """(cells a program, warps, programs a request). A program's cells must fit one lap of the ring."""
-    rows, warps = tile(row_bytes, requests * draft_window)
+    rows, warps = row_tile(row_bytes, requests * draft_window)
     while rows > ring_slots:
         rows //= 2
     return rows, warps, cdiv(draft_window, rows)

@@ -10,7 +10,8 @@ from kvproof.kernels.arguments import check_count, check_vector
 from kvproof.kernels.index_parts import check_positions
 from kvproof.kernels.launch import cdiv, launch, next_power_of_2
 from kvproof.kernels.row_index.kernel import window_row, window_scalars
-from kvproof.kernels.row_moves import check_planes, move_rows, tile
+from kvproof.kernels.row_moves import check_planes, move_rows
+from kvproof.kernels.shapes import row_tile
 from kvproof.models.row_space import WindowParams
 
 
@@ -101,7 +102,7 @@ def swa_write_planes(
     check_positions("positions", positions, packed.shape[0], packed)
     write_per_batch = check_count("write_per_batch", write_per_batch, 0, window.ring_slots)
     sequences, columns = state_slot_per_seq.shape[0], packed.shape[1]
-    rows, warps = tile(columns * packed.element_size(), sequences * write_per_batch)
+    rows, warps = row_tile(columns * packed.element_size(), sequences * write_per_batch)
     launch(
         window_write_planes_kernel,
         (sequences, cdiv(write_per_batch, rows)),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from hypothesis import strategies as st
 
-from kvproof.models.contract import TensorValue
+from kvproof.models.contract import STORAGE_DTYPES, TensorValue
 from kvproof.properties.strategies.cases import poison
 from kvproof.properties.strategies.draws import mostly, rarely, seldom_first, seldom_low
 
@@ -20,6 +21,11 @@ class RowType:
 
     dtype: str
     columns: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a row."""
+        return self.columns * np.dtype(STORAGE_DTYPES[self.dtype]).itemsize
 
 
 ROW_TYPES = (

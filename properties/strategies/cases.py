@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
+from kvproof.kernels.shapes import row_tile, shaped_for
 from kvproof.models.contract import STORAGE_DTYPES, Access, Arguments
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.properties.statement import Needs
@@ -29,12 +30,14 @@ class Case:
         poison: seeds of the tensors whose whole storage is :func:`poison` of that seed, by name.
         events: what this case shows.
         layout: the row space and layer that the pool is a view of, as JSON values; for words only.
+        shaped_for: rows for which the launch's shape is chosen, see :mod:`kvproof.kernels.shapes`; 0: its own.
     """
 
     values: Mapping[str, Any]
     poison: Mapping[str, int] = field(default_factory=dict[str, int])
     events: frozenset[str] = frozenset()
     layout: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    shaped_for: int = 0
 
 
 def poison(seed: int, dtype: str, size: int) -> npt.NDArray[Any]:
@@ -43,6 +46,20 @@ def poison(seed: int, dtype: str, size: int) -> npt.NDArray[Any]:
     # The raw stream of a bit generator is stable between numpy releases; the distributions are not.
     words = np.random.PCG64(seed).random_raw(-(-size * carrier.itemsize // 8))
     return words.view(np.uint8)[: size * carrier.itemsize].copy().view(carrier)
+
+
+SEVERAL_ROWS = "several rows a program"
+"""Event of a launch with two programs or more, each of several rows: a shape that only large batches have."""
+
+MANY_ROWS = (2048, 8192)
+"""Rows for which a program takes two rows, and eight."""
+
+
+def several_rows(row_bytes: int, rows: int, shape: int) -> frozenset[str]:
+    """:data:`SEVERAL_ROWS`, if ``rows`` rows show it in the shape of a launch of ``shape`` rows."""
+    with shaped_for(shape):
+        taken, _ = row_tile(row_bytes, rows)
+    return frozenset({SEVERAL_ROWS} if 1 < taken < rows else set[str]())
 
 
 Explain = Callable[[Arguments, Access, Mapping[str, int]], str]

@@ -42,6 +42,18 @@ def mostly() -> st.SearchStrategy[bool]:
     return st.sampled_from([False, True, True, True])
 
 
+@functools.cache
+def shapes_for(*rows: int) -> st.SearchStrategy[int]:
+    """Rows for which a launch's shape is chosen; 0, its own, half of the time. Shrinks towards its own."""
+    return st.sampled_from([0] * len(rows) + [*rows])
+
+
+@functools.cache
+def now_and_then() -> st.SearchStrategy[bool]:
+    """True about once in eight. Shrinks towards False."""
+    return st.sampled_from([False] * 7 + [True])
+
+
 @st.composite
 def distinct_from(draw: st.DrawFn, values: Iterable[T], size: int) -> list[T]:
     """``size`` different values (or all, if fewer) in no order; shrinks to the first ones in their order."""

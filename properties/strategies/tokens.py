@@ -69,6 +69,7 @@ def tokens(
     wide: bool,
     most_queries: int = 3,
     sequences: int | None = None,
+    behind: int = 0,
     per_token: PerToken = nothing,
 ) -> Tokens:
     """A few query tokens of up to four sequences. Shrinks to one token at position 0.
@@ -78,6 +79,7 @@ def tokens(
         wide: positions may pass 32 bits.
         most_queries: tokens of one sequence at most.
         sequences: how many; by default one to four.
+        behind: positions before those at which a sequence's tokens usually begin.
         per_token: draws what else is needed of a token, right after it, so that a token goes as a whole when a
             case shrinks.
     """
@@ -93,7 +95,7 @@ def tokens(
             slot = draw(stale_slots(geometry, frozenset(free)))
             slots = [*slots[:sequence], slot, *slots[sequence + 1 :]]
         queries = draw(seldom_low(0, most_queries))
-        first = draw(first_positions(geometry, queries, wide=wide))
+        first = draw(first_positions(geometry, queries, wide=wide, behind=behind))
         for pos in range(first, first + queries):
             ids.append(sequence)
             positions.append(pos)
@@ -115,14 +117,16 @@ def tokens(
 
 
 @st.composite
-def first_positions(draw: st.DrawFn, geometry: UnifiedPoolGeometry, queries: int, *, wide: bool) -> int:
+def first_positions(
+    draw: st.DrawFn, geometry: UnifiedPoolGeometry, queries: int, *, wide: bool, behind: int = 0
+) -> int:
     """Position of a sequence's first token: around laps of the ring and ends of groups, or very large."""
     ring = geometry.ring_slots
     ends = [CSA_RATIO - 1, 3 * CSA_RATIO - 1, HCA_RATIO - 1, 2 * HCA_RATIO - 1]
     near = draw(st.sampled_from([0, ring - 1, ring, 2 * ring, *ends]))
     step = draw(st.integers(-2, 2))
     if not draw(rarely()):
-        return max(near + step, 0)
+        return max(behind + near + step, 0)
     # Below the kernel's arithmetic: a token that came from a stale buffer.
     if draw(rarely()):
         return -1 - draw(st.integers(0, 2**31 - 1))

@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from kvproof.kernels.csa_translate.spec import complete
-from kvproof.models.contract import Access, Arguments, contiguous
+from kvproof.kernels.shapes import LARGE_BATCH, MEDIUM_BATCH, entry_tile, shaped_for
+from kvproof.models.contract import Access, Arguments, TensorValue, contiguous
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.index import INT32_MAX
 from kvproof.models.row_space import CSA_RATIO
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.batches import STALE
 from kvproof.properties.strategies.cases import Case, KernelProperty, poison, register_property
-from kvproof.properties.strategies.draws import rarely, seldom_low
+from kvproof.properties.strategies.draws import rarely, seldom_low, shapes_for
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
 from kvproof.properties.strategies.tables import block_tables
-from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens
+from kvproof.properties.strategies.tokens import cells, slices, stale_tail, tokens
 
-TILE, MANY_TOKENS, MANY_TILE = 128, 256, 512
-"""Entries of a program, the tokens from which it takes more, and how many then."""
+WIDE_OR_FEW = [False] * 3 + [True]
+"""Whether a token has many entries. Such cases are slow, and most faults show in small ones."""
 
-SIZES = ["few"] * 19 + ["wide", "wide", "many and wide"]
-"""What is large in a case. Large ones are slow, and most faults show in small ones."""
-
-WIDE = {"wide": [TILE + 1, 40, 2 * TILE + 3], "many and wide": [MANY_TILE, MANY_TILE + 1, TILE + 9]}
-"""Entries of a token where they are many: past each boundary between two programs."""
+WIDE, WIDEST = (129, 40, 259), (512, 513, 259)
+"""Entries of a token where they are many: past the boundaries between programs of 128 entries, and of 512."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What an indexer left of one token, and the length of its window and of its slice."""
+    """What an indexer left of one token, and the length of its window, of its slice and of its slice's head."""
 
     entries: list[int]
     skip: int
     length: int
+    head: int
     events: frozenset[str]
 
 
@@ -51,8 +50,8 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     columns = draw(seldom_low(1, 4))
     capacity = geometry.block_size // CSA_RATIO
     drawn = draw(seldom_low(1, 5))
-    size_of = draw(st.sampled_from(SIZES))
-    topk = max(drawn, draw(st.sampled_from(WIDE[size_of]))) if size_of in WIDE else drawn
+    shape = draw(shapes_for(MEDIUM_BATCH, LARGE_BATCH))
+    topk = draw(st.sampled_from(WIDEST if shape else WIDE)) if draw(st.sampled_from(WIDE_OR_FEW)) else drawn
     seed = draw(st.integers(0, 2**16))
     # 0 is a prefill launch, whose windows' lengths are given.
     window_size = draw(seldom_low(0, geometry.ring_slots))
@@ -62,17 +61,16 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         return lengthened(found, topk - drawn, pos, columns * capacity, seed) if topk > drawn else found
 
     batch = draw(tokens(geometry, wide=wide == "int64", per_token=per_token))
-    if size_of == "many and wide" and batch.sequence:
-        batch = repeated(batch, draw(st.sampled_from([MANY_TOKENS, MANY_TOKENS + 3])))
     chosen: list[Selection] = batch.extras
     count = len(chosen)
     table, table_events = draw(block_tables(geometry, len(batch.slots), columns))
     bounds = draw(slices([selection.length for selection in chosen]))
     size = max(bounds[-1] - draw(seldom_low(0, 2)), 0) if draw(rarely()) else bounds[-1] + draw(seldom_low(0, 2))
     entries = [selection.entries for selection in chosen]
+    topk_local = draw(rows_apart(entries, topk, seed + 1))
     skips = [selection.skip for selection in chosen]
     values: dict[str, Any] = {
-        "topk_local": contiguous("int32", entries, (count, topk)),
+        "topk_local": topk_local,
         "block_tables": table,
         "positions": contiguous(wide, stale_tail(draw, batch.positions)),
         "kv_indptr_csa": contiguous("int32", stale_tail(draw, bounds)),
@@ -85,9 +83,26 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     }
     events = batch.events | table_events | {"decode" if window_size else "given windows"}
     events = events.union(*(selection.events for selection in chosen))
-    several = {"several tiles": 0 < count < MANY_TOKENS and topk > TILE, "many tokens": count >= MANY_TOKENS}
+    with shaped_for(shape):
+        tile, _ = entry_tile(topk, count)
+    heads = [selection.head for t, selection in enumerate(chosen) if batch.live(t)]
+    several = {
+        "several programs a token": topk > tile,
+        "512 entries a program": max(heads, default=0) >= 512 == tile,
+    }
+    several["strided entries"] = topk_local.strides[0] > topk and count > 1
     events |= {name for name, happened in several.items() if happened}
-    return Case(values, {"kv_indices_csa": seed}, frozenset(events), {"geometry": geometry_json(geometry)})
+    layout = {"geometry": geometry_json(geometry)}
+    return Case(values, {"kv_indices_csa": seed}, frozenset(events), layout, shape)
+
+
+@st.composite
+def rows_apart(draw: st.DrawFn, rows: list[list[int]], columns: int, seed: int) -> TensorValue:
+    """Rows of an int32 matrix, maybe further apart than their columns: the front of a longer buffer's rows."""
+    stride = columns + (draw(seldom_low(0, 3)) if draw(rarely()) else 0)
+    value = TensorValue("int32", poison(seed, "int32", len(rows) * stride), (len(rows), columns), (stride, 1))
+    value.array[...] = np.array(rows, np.int32).reshape(len(rows), columns)
+    return value
 
 
 @st.composite
@@ -114,7 +129,7 @@ def selections(draw: st.DrawFn, pos: int, live: bool, topk: int, entries: int, w
         length = draw(st.sampled_from([max(tail - 1, 0), tail + topk + 2]))
         events.add("wrong slice")
     events |= {"partial head"} if live and 0 < length - tail < topk else set()
-    return Selection(found, skip, length, frozenset(events))
+    return Selection(found, skip, length, length - tail, frozenset(events))
 
 
 def lengthened(few: Selection, more: int, pos: int, entries: int, seed: int) -> Selection:
@@ -125,20 +140,7 @@ def lengthened(few: Selection, more: int, pos: int, entries: int, seed: int) -> 
     found = np.where(drawn % 8 == 0, drawn, np.where(drawn % 8 == 1, closed, (drawn >> 3) % max(closed, 1)))
     head = few.length and (more if seed % 4 else more // 2)
     long = [min(int(entry), INT32_MAX) for entry in found]
-    return Selection([*long, *few.entries], few.skip, few.length + head, few.events)
-
-
-def repeated(batch: Tokens, count: int) -> Tokens:
-    """``count`` tokens: the batch's again and again, the entries of each repetition turned by one place more."""
-    size = len(batch.sequence)
-    extras: list[Selection] = []
-    for t in range(count):
-        one: Selection = batch.extras[t % size]
-        turn = t // size % len(one.entries)
-        extras.append(replace(one, entries=[*one.entries[turn:], *one.entries[:turn]]))
-    rows = [t % size for t in range(count)]
-    sequence, positions = [batch.sequence[t] for t in rows], [batch.positions[t] for t in rows]
-    return Tokens(sequence, positions, batch.slots, batch.events, extras)
+    return Selection([*long, *few.entries], few.skip, few.length + head, few.head + head, few.events)
 
 
 def explain(a: Arguments, _access: Access, at: Mapping[str, int]) -> str:
@@ -168,8 +170,9 @@ register_property(
                 "no block": 3,
                 "descending blocks": 10,
                 "strided table": 10,
-                "several tiles": 1,
-                "many tokens": 1,
+                "several programs a token": 5,
+                "512 entries a program": 2,
+                "strided entries": 5,
             },
         ),
         explain=explain,

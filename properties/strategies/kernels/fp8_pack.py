@@ -14,14 +14,17 @@ from kvproof.models.floats import from_bf16
 from kvproof.models.packed_row import FORMATS, NOPE, PACKED_BYTES, ROPE, TILE, TILES, WIDTH, Float8, scale_exponent
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
-from kvproof.properties.strategies.draws import seldom_low
+from kvproof.properties.strategies.draws import now_and_then, seldom_low
 from kvproof.properties.strategies.floats import bf16_rows, filled, guarded
+
+PROGRAM = 8
+"""Rows of a program."""
 
 
 @st.composite
 def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
     """A few rows of special and ordinary elements, in either variant. A configuration changes nothing."""
-    rows = draw(seldom_low(0, 3))
+    rows = draw(seldom_low(0, 3)) + (PROGRAM if draw(now_and_then()) else 0)
     seed = draw(st.integers(0, 2**16))
     variant = draw(st.sampled_from(sorted(FORMATS, reverse=True)))
     bits = draw(bf16_rows(rows, WIDTH, 8 * seed, special=True))
@@ -52,6 +55,7 @@ def _shown(bits: npt.NDArray[np.uint16], form: Float8) -> set[str]:
         "subnormal code": bool(((scaled > form.smallest / 2) & (scaled < form.values[8])).any()),
         "largest value": bool((scaled == form.max).any()),
         "several rows": bits.shape[0] > 1,
+        "several programs": bits.shape[0] > PROGRAM,
     }
     return {name for name, happened in found.items() if happened}
 
@@ -78,6 +82,7 @@ register_property(
                 "subnormal code": 10,
                 "largest value": 2,
                 "several rows": 10,
+                "several programs": 3,
             },
         ),
         explain=explain,

@@ -15,7 +15,7 @@ from kvproof.models.floats import from_bf16
 from kvproof.models.packed_row import FORMATS, NOPE, PACKED_BYTES, ROPE, SCALE_AT, USED_BYTES, WIDTH, pack_rows
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.cases import Case, KernelProperty, poison, register_property
-from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
+from kvproof.properties.strategies.draws import mostly, now_and_then, rarely, seldom_low
 from kvproof.properties.strategies.floats import bf16_rows, filled, guarded
 
 
@@ -33,10 +33,14 @@ def packed_rows(draw: st.DrawFn, rows: int, seed: int, variant: str) -> npt.NDAr
     return packed
 
 
+PROGRAM = 8
+"""Rows of a program."""
+
+
 @st.composite
 def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
     """A few rows, well packed and not, in either variant. A configuration changes nothing."""
-    rows = draw(seldom_low(0, 3))
+    rows = draw(seldom_low(0, 3)) + (PROGRAM if draw(now_and_then()) else 0)
     seed = draw(st.integers(0, 2**16))
     variant = draw(st.sampled_from(sorted(FORMATS, reverse=True)))
     packed = draw(packed_rows(rows, 8 * seed, variant))
@@ -48,6 +52,7 @@ def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
         "scale NaN": bool((scales == 255).any()),
         "scale bytes differ": bool((scales != packed[:, SCALE_AT + 1 : USED_BYTES : 2]).any()),
         "several rows": rows > 1,
+        "several programs": rows > PROGRAM,
     }
     return Case(
         values={
@@ -81,6 +86,7 @@ register_property(
                 "scale NaN": 3,
                 "scale bytes differ": 10,
                 "several rows": 10,
+                "several programs": 3,
             },
         ),
         explain=explain,

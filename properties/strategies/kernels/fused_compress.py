@@ -84,7 +84,9 @@ def forwards(draw: st.DrawFn) -> Forward:
     # Of a wide entry one whole one is enough.
     lengths = [1, 2, ratio, width, width + 1, *([] if ratio == HCA_RATIO else [2 * width])]
     extend = [draw(st.sampled_from(lengths)) for _ in range(count)]
-    before = [draw(st.one_of(st.integers(0, 2 * width), st.just(ratio - 1), st.just(ratio))) for _ in range(count)]
+    # The last but one ends right before the end of a group, whose positions are then in the ring.
+    places = [st.integers(0, 2 * width), st.integers(1, 3).map(lambda m: (m + 1) * ratio - 1), st.just(ratio)]
+    before = [draw(st.one_of(places)) for _ in range(count)]
     plan = [
         list(row)
         for row in compress_rows(extend, [e + b for e, b in zip(extend, before, strict=True)], ratio, overlap)
@@ -236,7 +238,7 @@ register_property(
                 "no overlap": 6,
                 "HCA": 4,
                 "several entries": 8,
-                "from the ring": 4,
+                "from the ring": 8,
                 "from the input": 5,
                 "before the first position": 3,
                 "padding row": 5,

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kvproof.kernels.prefill_indices.spec import visible_groups
+from kvproof.kernels.shapes import HEAD_GROUPS
 from kvproof.models.contract import Access, Arguments, contiguous
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.row_space import HCA_RATIO
@@ -16,11 +17,8 @@ from kvproof.properties.strategies.batches import STALE
 from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
 from kvproof.properties.strategies.draws import rarely, seldom_low
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
-from kvproof.properties.strategies.tables import block_tables
+from kvproof.properties.strategies.tables import block_tables, group_counts
 from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens, vast
-
-MOST_GROUPS = 12
-"""Groups that a slice has room for: a stale count is no reason for a buffer of its size."""
 
 
 @st.composite
@@ -29,12 +27,13 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     drawn = draw(geometries(min_slots=1) if subject is None else real_geometries(subject, min_slots=1))
     geometry = draw(vast(drawn))
     wide = draw(st.sampled_from(["int32", "int64"]))
-    batch = draw(tokens(geometry, wide=wide == "int64"))
+    groups = draw(group_counts(geometry, HEAD_GROUPS))
+    batch = draw(tokens(geometry, wide=wide == "int64", behind=groups.behind))
     win = draw(seldom_low(1, geometry.ring_slots)) if draw(rarely()) else max(geometry.ring_slots - 1, 1)
-    table, events = draw(block_tables(geometry, len(batch.slots), draw(seldom_low(1, 3))))
+    table, events = draw(block_tables(geometry, len(batch.slots), groups.columns))
     committed = draw(counts(batch))
     count, seed = len(batch.sequence), draw(st.integers(0, 2**16))
-    lengths, found = draw(slice_lengths(batch, committed, win))
+    lengths, found = draw(slice_lengths(batch, committed, win, groups.most))
     bounds = draw(slices(lengths))
     size = max(bounds[-1] - draw(seldom_low(0, 2)), 0) if draw(rarely()) else bounds[-1] + draw(seldom_low(0, 2))
     values: dict[str, Any] = {
@@ -48,9 +47,13 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         "win": win,
         "geometry": geometry,
     }
+    written = [n - min(max(p + 1, 0), win) for n, p in zip(lengths, batch.positions, strict=True)]
+    if HCA_RATIO in geometry.classes:
+        found |= groups.events(count, geometry.block_size // HCA_RATIO, HEAD_GROUPS, max(written, default=0))
     found |= {"vast plane"} if geometry is not drawn else set()
     found |= events | batch.events | {"HCA" if HCA_RATIO in geometry.classes else "absent class"}
-    return Case(values, {"hca_indices": seed}, frozenset(found), {"geometry": geometry_json(geometry)})
+    layout = {"geometry": geometry_json(geometry)}
+    return Case(values, {"hca_indices": seed}, frozenset(found), layout, groups.shaped_for)
 
 
 @st.composite
@@ -65,7 +68,9 @@ def counts(draw: st.DrawFn, batch: Tokens) -> list[int]:
 
 
 @st.composite
-def slice_lengths(draw: st.DrawFn, batch: Tokens, committed: list[int], win: int) -> tuple[list[int], set[str]]:
+def slice_lengths(
+    draw: st.DrawFn, batch: Tokens, committed: list[int], win: int, most: int
+) -> tuple[list[int], set[str]]:
     """Lengths of slices: window and groups, sometimes one too short."""
     lengths: list[int] = []
     events: set[str] = set()
@@ -74,7 +79,7 @@ def slice_lengths(draw: st.DrawFn, batch: Tokens, committed: list[int], win: int
             lengths.append(0)
             continue
         window = min(max(pos + 1, 0), win)
-        groups = min(int(visible_groups(pos, committed[batch.sequence[t]])), MOST_GROUPS)
+        groups = min(int(visible_groups(pos, committed[batch.sequence[t]])), most)
         length = window + groups
         if length and draw(rarely()):
             length = draw(st.integers(max(length - 3, 0), length - 1))
@@ -107,6 +112,8 @@ register_property(
                 "several sequences": 20,
                 "padded token": 20,
                 "groups": 15,
+                "several programs a token": 1,
+                "several passes a program": 1,
                 "open group": 10,
                 "short slice": 10,
                 "long slice": 10,

@@ -11,8 +11,15 @@ from kvproof.models.contract import Access, Arguments, TensorValue, contiguous
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.buffers import RowType, poisoned_rows
-from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
-from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
+from kvproof.properties.strategies.cases import (
+    MANY_ROWS,
+    SEVERAL_ROWS,
+    Case,
+    KernelProperty,
+    register_property,
+    several_rows,
+)
+from kvproof.properties.strategies.draws import mostly, rarely, seldom_low, shapes_for
 
 
 @dataclass(frozen=True)
@@ -65,9 +72,10 @@ def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
     # A list, so that a token which a fault does not need is dropped from it.
     live = st.integers(0, slots - 1)
     other = st.one_of(st.integers(slots, slots + 2), st.integers(slots, 2**62), st.integers(-(2**62), -1))
-    mapping = draw(st.lists(st.one_of(live, live, live, other), max_size=6, unique=True))
+    mapping = draw(st.lists(st.one_of(live, live, live, other), max_size=12, unique=True))
     count = len(mapping)
-    events = shape.events
+    launched = draw(shapes_for(*MANY_ROWS))
+    events = shape.events | several_rows(shape.data_bytes, count, launched)
     for slot in mapping:
         events |= {"padded token"} if slot < 0 else set()
         events |= {"stale slot"} if slot >= slots else set()
@@ -87,6 +95,7 @@ def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
         },
         poison={"data": 4 * seed, "scales": 4 * seed + 1, "cache": 4 * seed + 2},
         events=frozenset(events),
+        shaped_for=launched,
     )
 
 
@@ -115,6 +124,7 @@ register_property(
                 "stale slot": 10,
                 "later entry": 10,
                 "later page": 10,
+                SEVERAL_ROWS: 4,
             },
         ),
         explain=explain,

@@ -11,8 +11,16 @@ from kvproof.models.contract import Access, Arguments, TensorValue, contiguous
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.index import INT32_MAX
 from kvproof.properties.statement import Needs
-from kvproof.properties.strategies.cases import Case, KernelProperty, poison, register_property
-from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
+from kvproof.properties.strategies.cases import (
+    MANY_ROWS,
+    SEVERAL_ROWS,
+    Case,
+    KernelProperty,
+    poison,
+    register_property,
+    several_rows,
+)
+from kvproof.properties.strategies.draws import mostly, rarely, seldom_low, shapes_for
 from kvproof.properties.strategies.kernels.page_append import Pages, caches, page_shapes
 
 
@@ -22,9 +30,10 @@ def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
     shape = draw(page_shapes())
     sequences = draw(seldom_low(1, 3))
     columns = draw(seldom_low(1, 3))
-    places = draw(seldom_low(1, 6))
+    launched = draw(shapes_for(*MANY_ROWS))
+    places = draw(seldom_low(1, 12 if launched else 6))
     table, events = draw(tables(shape, sequences, columns))
-    events |= shape.events
+    events |= shape.events | several_rows(shape.data_bytes, places, launched)
     starts: list[int] = []
     counts: list[int] = []
     listed = columns * shape.entries
@@ -59,6 +68,7 @@ def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
         },
         poison=seeds,
         events=frozenset(events),
+        shaped_for=launched,
     )
 
 
@@ -112,6 +122,7 @@ register_property(
                 "descending blocks": 10,
                 "from the middle": 20,
                 "over a page's end": 10,
+                SEVERAL_ROWS: 5,
             },
         ),
         explain=explain,

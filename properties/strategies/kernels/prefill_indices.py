@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kvproof.kernels.decode_indices.contract import CLASSES
 from kvproof.kernels.prefill_indices.contract import BUFFERS
 from kvproof.kernels.prefill_indices.spec import extend_low, prefix_count, visible_groups
+from kvproof.kernels.shapes import PREFILL_GROUPS
 from kvproof.models.contract import Access, Arguments, contiguous
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.row_space import CLASS_NAMES, CSA_RATIO, DENSE_RATIO, HCA_RATIO, UnifiedPoolGeometry
@@ -19,7 +20,7 @@ from kvproof.properties.strategies.batches import STALE
 from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
 from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
-from kvproof.properties.strategies.tables import block_tables
+from kvproof.properties.strategies.tables import FEW_GROUPS, block_tables, group_counts
 from kvproof.properties.strategies.tokens import Tokens, cells, slices, stale_tail, tokens, vast
 
 RATIO_OF = {f"prefix_{name}": ratio for ratio, name in CLASSES.items()}
@@ -47,12 +48,13 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     drawn = draw(geometries(min_slots=1) if subject is None else real_geometries(subject, min_slots=1))
     geometry = draw(vast(drawn))
     wide = draw(st.sampled_from(["int32", "int64"]))
-    batch = draw(tokens(geometry, wide=wide == "int64", most_queries=6))
+    per_block = max(geometry.block_size // HCA_RATIO, 1)
+    groups = draw(group_counts(geometry, PREFILL_GROUPS))
+    batch = draw(tokens(geometry, wide=wide == "int64", most_queries=6, behind=groups.behind))
     win = draw(seldom_low(1, geometry.ring_slots)) if draw(rarely()) else max(geometry.ring_slots - 1, 1)
     chunks = draw(forward_chunks(batch))
-    table, table_events = draw(block_tables(geometry, len(batch.slots), draw(seldom_low(1, 3))))
+    table, table_events = draw(block_tables(geometry, len(batch.slots), groups.columns))
     count, seed = len(batch.sequence), draw(st.integers(0, 2**16))
-    per_block = max(geometry.block_size // HCA_RATIO, 1)
     values: dict[str, Any] = {
         "positions": contiguous(wide, stale_tail(draw, batch.positions)),
         "bid_per_token": contiguous("int32", stale_tail(draw, batch.sequence)),
@@ -72,11 +74,17 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         {"vast plane"} if geometry is not drawn else set()
     )
     for number, name in enumerate(BUFFERS):
-        bounds, buffer, found = draw(buffers(geometry, name, batch, chunks, win, 4 * seed + number))
+        bounds, buffer, found = draw(buffers(geometry, name, batch, chunks, win, groups.most, 4 * seed + number))
         values[f"{name}_indptr"], values[f"{name}_indices"] = bounds, buffer
         events |= found
         seeds |= {} if buffer is None else {f"{name}_indices": 4 * seed + number}
-    return Case(values, seeds, frozenset(events), {"geometry": geometry_json(geometry)})
+    if values["prefix_hca_indptr"] is not None and HCA_RATIO in geometry.classes:
+        cells_of = (needed("prefix_hca", batch, chunks, t, win, groups.most) for t in range(count))
+        windows = (needed("prefix_swa", batch, chunks, t, win, groups.most) for t in range(count))
+        written = max((n - w for n, w in zip(cells_of, windows, strict=True)), default=0)
+        events |= groups.events(count, per_block, PREFILL_GROUPS, written)
+    layout = {"geometry": geometry_json(geometry)}
+    return Case(values, seeds, frozenset(events), layout, groups.shaped_for)
 
 
 @st.composite
@@ -116,14 +124,16 @@ def buffers(
     batch: Tokens,
     chunks: Chunks,
     win: int,
+    most: int,
     seed: int,
 ) -> tuple[Any, Any, set[str]]:
     """Slice bounds and indices of one buffer, or None and None; and the events they show."""
     ratio = RATIO_OF.get(name)
     served = ratio is None or ratio in geometry.classes
-    if ratio is not None and not draw(mostly()):
+    many = ratio == HCA_RATIO and most > FEW_GROUPS
+    if ratio is not None and not draw(mostly()) and not many:
         return None, None, {"class switched off"} if served else set()
-    lengths = [needed(name, batch, chunks, t, win) for t in range(len(batch.sequence))]
+    lengths = [needed(name, batch, chunks, t, win, most) for t in range(len(batch.sequence))]
     if ratio == CSA_RATIO:
         lengths = [n + draw(seldom_low(0, 3)) if batch.live(t) else n for t, n in enumerate(lengths)]
     events = set() if ratio is None or not served else {CLASS_NAMES[ratio]}
@@ -141,12 +151,8 @@ def buffers(
     return contiguous("int32", stale_tail(draw, bounds)), draw(cells(size, seed)), events
 
 
-MOST_GROUPS = 12
-"""Groups that a slice has room for: a stale count is no reason for a buffer of its size."""
-
-
-def needed(name: str, batch: Tokens, chunks: Chunks, t: int, win: int) -> int:
-    """Cells that token ``t`` needs in a buffer."""
+def needed(name: str, batch: Tokens, chunks: Chunks, t: int, win: int, most: int) -> int:
+    """Cells that token ``t`` needs in a buffer, with room for ``most`` groups."""
     if not batch.live(t):
         return 0
     pos, sequence = batch.positions[t], batch.sequence[t]
@@ -156,7 +162,7 @@ def needed(name: str, batch: Tokens, chunks: Chunks, t: int, win: int) -> int:
     window = prefix_count(pos, start, win)
     if RATIO_OF[name] in {DENSE_RATIO, CSA_RATIO}:
         return window
-    return window + min(visible_groups(pos, chunks.committed[sequence]), MOST_GROUPS)
+    return window + min(visible_groups(pos, chunks.committed[sequence]), most)
 
 
 def explain(a: Arguments, access: Access, at: Mapping[str, int]) -> str:
@@ -181,6 +187,8 @@ register_property(
                 "several queries": 20,
                 "earlier chunk": 20,
                 "groups": 10,
+                "several programs a token": 1,
+                "several passes a program": 1,
                 "padded token": 20,
                 "stale slot": 10,
                 "stale chunk": 10,

@@ -13,8 +13,11 @@ from kvproof.models.row_space import ABSENT_RATIO, CLASS_NAMES
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.batches import STALE
 from kvproof.properties.strategies.cases import Case, KernelProperty, poison, register_property
-from kvproof.properties.strategies.draws import mostly, seldom_low
+from kvproof.properties.strategies.draws import mostly, now_and_then, seldom_low
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
+
+PROGRAM = 128
+"""Elements of a program."""
 
 OUTPUTS = ("window_rows", "compress_rows", "offsets")
 
@@ -24,13 +27,21 @@ def ids(below: int) -> st.SearchStrategy[int]:
     return mostly().flatmap(lambda valid: st.integers(0, max(below - 1, 0)) if valid else STALE)
 
 
+def repeated(few: list[int], count: int) -> list[int]:
+    """``count`` values, of which the last are ``few``: those before repeat them, turned by one place each time."""
+    size = len(few)
+    turned = [few[(at + at // size) % size] for at in range(count - size)]
+    return [*turned, *few]
+
+
 @st.composite
 def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     """Some rows of one layer of a row space."""
     geometry = draw(geometries() if subject is None else real_geometries(subject))
     layer = draw(st.sampled_from([i for i, r in enumerate(geometry.ratios) if r != ABSENT_RATIO]))
     ratio = geometry.ratios[layer]
-    n = draw(seldom_low(1, 6))
+    few = draw(seldom_low(1, 6))
+    n = few + (PROGRAM if draw(now_and_then()) else 0)
     # A RoPE row, an uneven row and single elements; the ordinary row is what a case shrinks to.
     row_stride = draw(st.sampled_from([HEAD_DIM, 64, 577, 1]))
     limits = {
@@ -40,7 +51,7 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         "block_rows": geometry.class_rows[ratio].block_rows,
         "plane_rows": INT32_MAX,
     }
-    columns = {name: [draw(ids(below)) for _ in range(n)] for name, below in limits.items()}
+    columns = {name: repeated([draw(ids(below)) for _ in range(few)], n) for name, below in limits.items()}
     seed = draw(st.integers(0, 2**16))
     seeds = {name: 3 * seed + k for k, name in enumerate(OUTPUTS)}
     sentinel = any(v < 0 for name, values in columns.items() if name != "plane_rows" for v in values)
@@ -57,6 +68,7 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         events=frozenset(
             {CLASS_NAMES[ratio]}
             | ({"sentinel"} if sentinel else set())
+            | ({"several programs"} if n > PROGRAM else set())
             | ({"offset past 32 bits"} if wraps else set())
             | (
                 {"row past 32 bits"}
@@ -83,7 +95,10 @@ register_property(
         kernel="row_index",
         words="each device function gives the row that the row space says, in 64 bits",
         cases=cases,
-        needs=Needs(cases=100, events={"sentinel": 10, "offset past 32 bits": 10, "row past 32 bits": 5}),
+        needs=Needs(
+            cases=100,
+            events={"sentinel": 10, "offset past 32 bits": 10, "row past 32 bits": 5, "several programs": 4},
+        ),
         explain=explain,
     )
 )

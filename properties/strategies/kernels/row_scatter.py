@@ -13,11 +13,25 @@ from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.models.index import INT32_MAX
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.buffers import poisoned_rows, row_types
-from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
-from kvproof.properties.strategies.draws import seldom_low
+from kvproof.properties.strategies.cases import (
+    MANY_ROWS,
+    SEVERAL_ROWS,
+    Case,
+    KernelProperty,
+    register_property,
+    several_rows,
+)
+from kvproof.properties.strategies.draws import seldom_low, shapes_for
 from kvproof.properties.strategies.tokens import stale_tail, taken
 
-EVENTS = {"padded token": 10, "negative row": 10, "stale row": 10, "several tokens": 50, "descending rows": 10}
+EVENTS = {
+    "padded token": 10,
+    "negative row": 10,
+    "stale row": 10,
+    "several tokens": 50,
+    "descending rows": 10,
+    SEVERAL_ROWS: 10,
+}
 
 
 @dataclass(frozen=True)
@@ -28,13 +42,15 @@ class Destinations:
     ids: list[int]
     pool_rows: int
     events: frozenset[str]
+    shaped_for: int
 
 
 @st.composite
 def destinations(draw: st.DrawFn) -> Destinations:
     """Tokens with distinct rows in no order, padded and stale ones among them. Shrinks to no token."""
     pool_rows = draw(seldom_low(1, 12))
-    count = draw(seldom_low(0, 8))
+    shape = draw(shapes_for(*MANY_ROWS))
+    count = draw(seldom_low(0, 12 if shape else 8))
     rows = taken(draw, range(pool_rows), count)
     ids = [draw(seldom_low(0, 3)) for _ in range(count)]
     events: set[str] = set()
@@ -56,7 +72,7 @@ def destinations(draw: st.DrawFn) -> Destinations:
     events |= {"several tokens"} if count > 1 else set()
     live = [r for r, i in zip(rows, ids, strict=True) if i >= 0 and 0 <= r < pool_rows]
     events |= {"descending rows"} if any(b < a for a, b in itertools.pairwise(live)) else set()
-    return Destinations(rows, ids, pool_rows, frozenset(events))
+    return Destinations(rows, ids, pool_rows, frozenset(events), shape)
 
 
 def distinct(found: Destinations) -> bool:
@@ -79,7 +95,8 @@ def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
             "pool": draw(poisoned_rows(kind, found.pool_rows, 2 * seed + 1)),
         },
         poison={"kv": 2 * seed, "pool": 2 * seed + 1},
-        events=found.events,
+        events=found.events | several_rows(kind.nbytes, len(found.rows), found.shaped_for),
+        shaped_for=found.shaped_for,
     )
 
 
@@ -100,7 +117,8 @@ def plane_cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
             "pool_rope": draw(poisoned_rows(rope, found.pool_rows, names["pool_rope"])),
         },
         poison=names,
-        events=found.events,
+        events=found.events | several_rows(kind.nbytes, len(found.rows), found.shaped_for),
+        shaped_for=found.shaped_for,
     )
 
 

@@ -16,8 +16,11 @@ from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.batches import STALE
 from kvproof.properties.strategies.buffers import RowType, poisoned_rows
 from kvproof.properties.strategies.cases import Case, KernelProperty, poison, register_property
-from kvproof.properties.strategies.draws import rarely, seldom_low
+from kvproof.properties.strategies.draws import now_and_then, rarely, seldom_low
 from kvproof.properties.strategies.tokens import taken
+
+PROGRAM = 1024
+"""Columns of a program; a longer row has several programs."""
 
 FLOATS = ("fp32", "bf16", "fp16")
 
@@ -74,6 +77,8 @@ def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
     ring = pooled(ratio, overlap) + draw(seldom_low(0, 3))
     dim, rows, count = draw(seldom_low(1, 6)), draw(seldom_low(1, 8)), draw(seldom_low(1, 3))
     held = draw(seldom_low(1, 4))
+    # Rings of so long rows, and terms of a whole group, are short or the case would be large.
+    dim += PROGRAM if ratio <= CSA_RATIO and draw(now_and_then()) else 0
     events: set[str] = set()
     slots = taken(draw, range(held), count)
     while len(slots) < count:
@@ -84,6 +89,7 @@ def cases(draw: st.DrawFn, _subject: ModelConfig | None) -> Case:
     events |= found
     used = {row[1] for row in plan if 0 <= row[0] < rows and 0 <= row[1] < count and row[2] >= 0}
     events |= {"stale slot"} if any(not 0 <= slots[sequence] < held for sequence in used) else set()
+    events |= {"several programs a row"} if dim > PROGRAM and used else set()
     events |= {"slots in no order"} if slots != sorted(slots) else set()
     events |= {"overlap" if overlap else "no overlap"}
     seed = draw(st.integers(0, 2**16))
@@ -125,6 +131,7 @@ register_property(
                 "stale row": 10,
                 "stale slot": 5,
                 "slots in no order": 10,
+                "several programs a row": 4,
                 "overlap": 10,
                 "no overlap": 10,
             },

@@ -14,8 +14,16 @@ from kvproof.models.packed_row import FORMATS, PACKED_BYTES, ROPE, WIDTH
 from kvproof.models.row_space import ABSENT_RATIO, CLASS_NAMES, UnifiedPoolGeometry
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.buffers import RowType, poisoned_rows, row_types
-from kvproof.properties.strategies.cases import Case, KernelProperty, poison, register_property
-from kvproof.properties.strategies.draws import mostly, rarely, seldom_low
+from kvproof.properties.strategies.cases import (
+    MANY_ROWS,
+    SEVERAL_ROWS,
+    Case,
+    KernelProperty,
+    poison,
+    register_property,
+    several_rows,
+)
+from kvproof.properties.strategies.draws import mostly, rarely, seldom_low, shapes_for
 from kvproof.properties.strategies.floats import filled
 from kvproof.properties.strategies.geometry import geometries, geometry_json, real_geometries
 from kvproof.properties.strategies.kernels.fp8_unpack import packed_rows
@@ -27,6 +35,7 @@ EVENTS = {
     "stale slot": 10,
     "before the first": 10,
     "window across the ring's end": 10,
+    SEVERAL_ROWS: 6,
 }
 MOST_CELLS = 16
 """Cells of one request: a real window is 128, which costs an interpreter more than it shows."""
@@ -42,6 +51,7 @@ class Windows:
     draft_window: int
     values: Mapping[str, Any]
     events: frozenset[str]
+    shaped_for: int
 
     @property
     def base(self) -> int:
@@ -57,6 +67,7 @@ def windows(draw: st.DrawFn, subject: ModelConfig | None) -> Windows:
     wide = draw(st.sampled_from(["int32", "int64"]))
     batch = draw(tokens(geometry, wide=wide == "int64", most_queries=1))
     ring = geometry.ring_slots
+    shape = draw(shapes_for(*MANY_ROWS))
     draft_window = min(ring, MOST_CELLS) if draw(mostly()) else draw(seldom_low(0, min(ring, MOST_CELLS)))
     anchors = [0] * len(batch.slots)
     for t, sequence in enumerate(batch.sequence):
@@ -82,6 +93,7 @@ def windows(draw: st.DrawFn, subject: ModelConfig | None) -> Windows:
             "window": window,
         },
         frozenset(events),
+        shape,
     )
 
 
@@ -105,7 +117,8 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
             **found.values,
         },
         poison={"pool": 2 * seed, "out": 2 * seed + 1},
-        events=found.events,
+        events=found.events | several_rows(kind.nbytes, found.draft_window, found.shaped_for),
+        shaped_for=found.shaped_for,
         layout={"geometry": geometry_json(found.geometry), "layer": found.layer},
     )
 
@@ -136,7 +149,8 @@ def plane_cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
             "variant": variant,
         },
         poison=seeds,
-        events=found.events | {variant},
+        events=found.events | {variant} | several_rows(PACKED_BYTES, found.draft_window, found.shaped_for),
+        shaped_for=found.shaped_for,
         layout={"geometry": geometry_json(found.geometry), "layer": found.layer},
     )
 

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.properties.statement import Needs
 from kvproof.properties.strategies.buffers import poisoned_rows, row_types
-from kvproof.properties.strategies.cases import Case, KernelProperty, register_property
+from kvproof.properties.strategies.cases import (
+    MANY_ROWS,
+    SEVERAL_ROWS,
+    Case,
+    KernelProperty,
+    register_property,
+    several_rows,
+)
+from kvproof.properties.strategies.draws import shapes_for
 from kvproof.properties.strategies.geometry import geometry_from_json
 from kvproof.properties.strategies.kernels import window_write
 
@@ -21,6 +29,7 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     geometry, layer = geometry_from_json(one.layout["geometry"]), one.layout["layer"]
     base = geometry.layer_base_row(layer)
     rows, tokens = base + geometry.layer_view_rows(layer), one.values["kv"].shape[0]
+    shape = draw(shapes_for(*MANY_ROWS))
     kept = {name: value for name, value in one.values.items() if name not in {"kv", "pool"}}
     return Case(
         values={
@@ -31,8 +40,9 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
             **kept,
         },
         poison={name: seed + n for n, name in enumerate(("k_packed", "k_rope", "pool", "pool_rope"))},
-        events=one.events,
+        events=one.events | several_rows(kind.nbytes, one.values["write_per_batch"], shape),
         layout=one.layout,
+        shaped_for=shape,
     )
 
 
@@ -53,6 +63,7 @@ register_property(
                 "padding slot": 3,
                 "stale slot": 3,
                 "negative position": 3,
+                SEVERAL_ROWS: 5,
             },
         ),
         explain=window_write.explain,
