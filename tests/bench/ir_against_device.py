@@ -123,7 +123,7 @@ def drawn(kernel: str, seed: int, count: int) -> Iterator[tuple[bytes, Any]]:
 def _digest(case: Any) -> bytes:
     from kvproof.models.contract import TensorValue
 
-    whole = hashlib.sha256()
+    whole = hashlib.sha256(str(case.shaped_for).encode())
     for name, value in case.values.items():
         if isinstance(value, TensorValue):
             whole.update(f"{name} {value.dtype} {value.shape} {value.strides} {value.offset}".encode())
@@ -160,9 +160,14 @@ def scout(kernel_name: str, seed: int) -> Counter[frozenset[str]]:
     warnings.simplefilter("ignore")
     from kvproof.harness.devices.ir import forms_of
     from kvproof.kernels.registry import all_kernels
+    from kvproof.kernels.shapes import shaped_for
 
     kernel = all_kernels()[kernel_name]
-    return Counter(forms_of(kernel, case.values) for _, case in drawn(kernel_name, seed, DRAWS))
+    found: Counter[frozenset[str]] = Counter()
+    for _, case in drawn(kernel_name, seed, DRAWS):
+        with shaped_for(case.shaped_for):
+            found[forms_of(kernel, case.values)] += 1
+    return found
 
 
 def commonest(seen: Counter[frozenset[str]], most: int) -> frozenset[str]:
@@ -192,6 +197,7 @@ def compare(
     torch.set_num_threads(1)
     from kvproof.harness.devices.ir import IrDevice, forms_of
     from kvproof.kernels.registry import all_kernels
+    from kvproof.kernels.shapes import shaped_for
 
     start = time.perf_counter()
     kernel = all_kernels()[kernel_name]
@@ -199,7 +205,8 @@ def compare(
     chosen: list[tuple[list[str], bytes, Any]] = []
     for key, case in drawn(kernel_name, seed, DRAWS):
         part.drawn += 1
-        forms = forms_of(kernel, case.values)
+        with shaped_for(case.shaped_for):
+            forms = forms_of(kernel, case.values)
         if forms <= allowed:
             chosen.append((sorted(forms), key, case))
             part.specialisations |= forms
@@ -227,7 +234,7 @@ def _burst(kernel: Any, device_name: str, ir: Any, cases: Sequence[tuple[bytes, 
     from kvproof.harness.check.agreement import agreement
 
     start = time.perf_counter()
-    ones = [ir.run(kernel, case.values) for _, case in cases]
+    ones = [_run(ir, kernel, case) for _, case in cases]
     middle = time.perf_counter()
     part.ir_seconds += middle - start
     twos = _on_device(kernel, device_name, [case for _, case in cases])
@@ -247,6 +254,13 @@ def _burst(kernel: Any, device_name: str, ir: Any, cases: Sequence[tuple[bytes, 
                 part.differences.append(f"{'; '.join(found.differences)} ({_short(case)})")
 
 
+def _run(device: Any, kernel: Any, case: Any) -> Any:
+    from kvproof.kernels.shapes import shaped_for
+
+    with shaped_for(case.shaped_for):
+        return device.run(kernel, case.values)
+
+
 def _short(case: Any) -> str:
     from kvproof.models.contract import TensorValue
 
@@ -262,13 +276,15 @@ def _on_device(kernel: Any, device_name: str, cases: Sequence[Any]) -> list[Any]
         from kvproof.harness.devices.registry import find_device
 
         device = find_device(device_name)
-        return [device.run(kernel, case.values) for case in cases]
+        return [_run(device, kernel, case) for case in cases]
     from kvproof.harness.devices.torch_values import TorchArguments
+    from kvproof.kernels.shapes import shaped_for
 
     # Launched one after the other and fetched afterwards: nothing waits for the GPU in between.
     launched = [TorchArguments(case.values, "cuda") for case in cases]
-    for one in launched:
-        kernel.load()(**one.arguments)
+    for one, case in zip(launched, cases, strict=True):
+        with shaped_for(case.shaped_for):
+            kernel.load()(**one.arguments)
     return [one.results() for one in launched]
 
 
