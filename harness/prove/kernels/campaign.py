@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from kvproof.harness.ir.compile import CompileError, compile_ttir
 from kvproof.harness.ir.reader import Module, ReadError, read_module
@@ -84,7 +85,7 @@ def _checked(
     on_failure: OnFailure | None,
 ) -> list[Row]:
     try:
-        modules = [read_module(compile_ttir(la.kernel, la.signature, target).text) for la in setting.launches]
+        modules = [_read(compile_ttir(la.kernel, la.signature, target).text) for la in setting.launches]
     except (CompileError, ReadError) as error:
         verdict = Verdict(Status.UNSUPPORTED, str(error))
         return [_without(kernel, target, name, verdict) for name in Property]
@@ -98,6 +99,12 @@ def _checked(
             cache.put(key, rows)
     known[key] = rows
     return [replace(row, target=str(target)) for row in rows]
+
+
+@lru_cache(maxsize=8)
+def _read(text: str) -> Module:
+    """The form of an IR text; nothing changes it. Compilers for two GPUs often write the same."""
+    return read_module(text)
 
 
 def _ask(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kvproof.harness.ir.compile import Signature, signature_of
@@ -44,7 +45,7 @@ class Run:
     tensors: Mapping[str, Any]
     launches: tuple[Caught, ...]
 
-    @property
+    @cached_property
     def kind(self) -> tuple[Any, ...]:
         """Equal for runs that launch the same specialisations in the same order."""
         return tuple((id(c.kernel), c.signature.key) for c in self.launches)
@@ -83,6 +84,8 @@ class Prober:
                 self.numbers[argument.name] = value
         for tensor in self.free_strides:
             self.numbers[stride_name(tensor)] = 0
+        self._launched: dict[tuple[tuple[str, int], ...], bool] = {}
+        self._first: Run | None = None
 
     # ---- runs ---------------------------------------------------------------
 
@@ -154,6 +157,16 @@ class Prober:
         run = self.run(numbers) if all(n >= 0 or name in self.scalars for name, n in numbers.items()) else None
         return run if run is not None and run.kind == first.kind else None
 
+    def _is_like(self, first: Run, numbers: Mapping[str, int]) -> bool:
+        """Whether these numbers launch what the first run did; remembered, as some are tried again."""
+        if self._first is not first:
+            self._first, self._launched = first, {}
+        key = tuple(numbers.items())
+        found = self._launched.get(key)
+        if found is None:
+            found = self._launched[key] = self._like(first, numbers) is not None
+        return found
+
     def ranges(self, first: Run, free: Sequence[str]) -> dict[str, Interval]:
         """For each free number the values for which the same specialisations are launched."""
         found: dict[str, Interval] = {}
@@ -188,9 +201,7 @@ class Prober:
             larger = {n: max(self.numbers[n], value + 64) for n in extents}
             longer = {n: extent for n, extent in larger.items() if n in vectors}
             smaller = {n: min(self.numbers[n], max(value - 1, 0)) for n in extents}
-            return any(
-                self._like(first, {**one, **others}) is not None for others in ({}, longer, larger, smaller)
-            )
+            return any(self._is_like(first, {**one, **others}) for others in ({}, longer, larger, smaller))
 
         def last(good: int, bad: int) -> int:
             while abs(bad - good) > 1:
@@ -209,7 +220,7 @@ class Prober:
         found: list[str] = []
         for name, number in self.numbers.items():
             others = (number + 1, number + 3, number - 1, number - 3, number // 2, number + 16)
-            if any(self._like(first, {**self.numbers, name: other}) is not None for other in others if other >= 0):
+            if any(self._is_like(first, {**self.numbers, name: other}) for other in others if other >= 0):
                 found.append(name)
         return found
 

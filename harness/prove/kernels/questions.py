@@ -95,10 +95,13 @@ class Questions:
         stated = self.clauses.at(about, rounds)
         everything = [*about, *stated]
         ranges: list[Term] = []
+        variables: set[Term] = set()
         for term in walk(*everything):
-            if term.op == "var" or (term.op == "app" and term.sort == "Int"):
-                ranges += self._range_of(term)
-        variables = {t for t in walk(*everything) if t.op == "var"}
+            if term.op == "var":
+                variables.add(term)
+            elif term.op != "app" or term.sort != "Int":
+                continue
+            ranges += self._range_of(term)
         for program in (self.first.program, self.second.program):
             for place, size in zip(program.ids, self.launch.grid, strict=True):
                 if place in variables:
