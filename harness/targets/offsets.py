@@ -29,11 +29,16 @@ _POINTERS = (
 """Parts of a parameter's name, and the element type that a pointer of such a name most likely has."""
 
 
-def offsets_of_session(session: Any, archs: Sequence[str]) -> list[dict[str, Any]]:
+def offsets_of_session(session: Any, archs: Sequence[str], *, launched_only: bool = False) -> list[dict[str, Any]]:
     """One row a kernel and GPU: what of it is computed in 32 bits, or why that cannot be told.
 
     A kernel that a case has launched is compiled as it was launched, any other with types that its parameters'
     names suggest.
+
+    Args:
+        session: the target, loaded in this process.
+        archs: GPUs, as :func:`parse_target` takes them.
+        launched_only: leave out what no case has launched.
     """
     profile, library = session.profile, session.library
     rows: list[dict[str, Any]] = []
@@ -41,10 +46,14 @@ def offsets_of_session(session: Any, archs: Sequence[str]) -> list[dict[str, Any
         try:
             importlib.import_module(module)
         except Exception as error:
+            if launched_only:
+                continue
             problem = f"module {module} does not import: {type(error).__name__}: {error}"
             rows += [_empty(module.rsplit(".", 1)[-1], arch, problem) for arch in archs]
             continue
         for name, function in _kernels(module):
+            if launched_only and not _launched(function):
+                continue
             rows += [_row(name, function, arch, profile, library) for arch in archs]
     return rows
 
@@ -95,9 +104,14 @@ def _empty(name: str, arch: str, problem: str) -> dict[str, Any]:
     return {"kernel": name, "arch": arch, "launched": False, "offsets": [], "problem": problem}
 
 
+def _launched(function: Any) -> list[Signature]:
+    """The specialisations of a kernel that were launched in this process."""
+    return list(launched.get(f"{function.fn.__module__}:{function.fn.__qualname__}", {}).values())
+
+
 def _row(name: str, function: Any, arch: str, profile: Profile, library: Library) -> dict[str, Any]:
     """A kernel for one GPU: the places of every specialisation that was launched, each once."""
-    known = list(launched.get(f"{function.fn.__module__}:{function.fn.__qualname__}", {}).values())
+    known = _launched(function)
     row = {**_empty(name, arch, ""), "launched": bool(known)}
     signatures = known or [guessed(function, profile.hints)]
     places: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -123,7 +137,7 @@ def _offsets(module: Module, function: Any, signature: Signature, library: Libra
     for narrow in narrow_offsets(module, names):
         frame = narrow.places[0] if narrow.places else None
         yield {
-            "file": _relative(frame.file, library.root) if frame else "",
+            "file": _relative(frame.file, function, library.root) if frame else "",
             "line": frame.line if frame else 0,
             "access": narrow.access,
             "argument": narrow.argument,
@@ -131,10 +145,12 @@ def _offsets(module: Module, function: Any, signature: Signature, library: Libra
         }
 
 
-def _relative(file: str, root: Path) -> str:
-    """A file of the checkout relative to it; reports may hold only the end of a path."""
-    if Path(file).is_absolute() and Path(file).is_relative_to(root):
-        return str(Path(file).relative_to(root))
+def _relative(file: str, function: Any, root: Path) -> str:
+    """A file of the checkout relative to it; reports may hold only the end of a path, mostly the function's."""
+    own = inspect.getsourcefile(function.fn) or ""
+    whole = Path(own if file and own.endswith(f"/{file}") else file)
+    if whole.is_absolute() and whole.is_relative_to(root):
+        return str(whole.relative_to(root))
     matches = [p for p in root.rglob(Path(file).name) if str(p).endswith(file)] if file else []
     return str(matches[0].relative_to(root)) if len(matches) == 1 else file
 

@@ -189,7 +189,7 @@ def whole_chunks(case: Case) -> Case:
     for number, name in enumerate(BUFFERS):
         if name in RATIO_OF and RATIO_OF[name] not in geometry.ratios:
             continue
-        lengths = [needed(name, batch, chunks, t, int(v["win"])) for t in range(count)]
+        lengths = [needed(name, batch, chunks, t, int(v["win"]), covered) for t in range(count)]
         bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         seed = seeds.get(f"{name}_indices", number)
         given[f"{name}_indptr"] = contiguous("int32", bounds)
