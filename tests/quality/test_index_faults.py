@@ -112,8 +112,8 @@ FAULTS = {
         "F03",
         "row_scatter",
         (Patch(kernel_of("row_scatter"), "live = (sequence >= 0) & (row >= 0)", "live = (row >= 0)"),),
-        "pool row 0",
-        {"batch_id_per_token": [-1], "dest_rows": [0], "kv": (1, 1), "pool": (1, 1)},
+        "write collision: pool_ptr",
+        {"batch_id_per_token": [0, -1], "dest_rows": [0, 0], "kv": (2, 1), "pool": (1, 1)},
     ),
     "one group a block": Fault(
         "F04",
@@ -293,8 +293,8 @@ FAULTS = {
                 "\n",
             ),
         ),
-        "out of bounds: target_ptr: element 4",
-        {"spans": [0, 1, 4], "granule": 1},
+        "out of bounds: target_ptr: element -1",
+        {"spans": [0, -1, 1], "granule": 1, "target": (1,)},
     ),
 }
 

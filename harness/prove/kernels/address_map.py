@@ -152,7 +152,19 @@ def _choices(
         elif not options[number]:
             ids = [i for i in program.ids if i.op == "var"]
             options[number] = dict.fromkeys(ids) if len(fresh) == 1 else {}
-    yield from _completed(fresh, options, pattern, coordinates, program.ids)
+    places = [*program.ids, *_counted(access, program.ids)]
+    yield from _completed(fresh, options, pattern, coordinates, places)
+
+
+def _counted(access: Access, programs: Sequence[Term]) -> Iterator[Term]:
+    """Sums of programs and lanes that the mask compares with something: a program's share of what is counted."""
+    mine = {*programs, *access.lanes}
+    for condition in conjuncts(access.condition):
+        if condition.op != "le":
+            continue
+        own = {term: times for term, times in linear(condition.args[0])[1].items() if term in mine}
+        if len(own) > 1 and any(term in own for term in programs) and min(own.values()) > 0:
+            yield add(*(scale(times, term) for term, times in own.items()))
 
 
 def _completed(
@@ -160,9 +172,9 @@ def _completed(
     options: Sequence[dict[Term, None]],
     pattern: Named,
     coordinates: Sequence[Term],
-    programs: Sequence[Term],
+    places: Sequence[Term],
 ) -> Iterator[tuple[Term, ...]]:
-    """Choices of the options; an index without any is what makes the cell right, or a program's id."""
+    """Choices of the options; an index without any is what makes the cell right, or one of the places."""
     known = [list(o) or [None] for o in options]
     for choice in product(*known):
         chosen = {i: c for i, c in zip(fresh, choice, strict=True) if c is not None}
@@ -177,7 +189,7 @@ def _completed(
                     rest = sub(coordinate, replaced([left], {index: integer(0)})[0])
                     chosen[index] = rest if atoms[index] == 1 else neg(rest)
         open_ones = [i for i in fresh if i not in chosen]
-        for ids in product(*([*programs] for _ in open_ones)):
+        for ids in product(*(places for _ in open_ones)):
             whole = {**chosen, **dict(zip(open_ones, ids, strict=True))}
             yield tuple(replaced([whole[i]], whole)[0] for i in fresh)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,20 +13,23 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from kvproof.harness.prove.kernels.binding import probe
 from kvproof.harness.prove.kernels.launch import Setting
-from kvproof.harness.prove.kernels.probing import Prober, UnknownLaunch
+from kvproof.harness.prove.kernels.probing import Prober, Run, UnknownLaunch
 from kvproof.kernels.registry import Kernel
+from kvproof.kernels.shapes import shaped_for
 from kvproof.models.contract import TensorValue
 from kvproof.models.deepseek_v4 import ModelConfig
-from kvproof.properties.strategies.cases import all_kernel_properties
+from kvproof.properties.strategies.cases import Case, all_kernel_properties
 
-DRAWN = 24
+DRAWN = 48
 """Cases looked at for one kernel: enough to meet the specialisations that a launcher chooses between."""
 
 
 def settings_of(
     kernel: Kernel, subject: ModelConfig | None, most: int = 2, cases: Sequence[Mapping[str, Any]] | None = None
 ) -> list[Setting]:
-    """Settings of a kernel under a configuration's layout, those with most freedom first, one a specialisation.
+    """Settings of a kernel under a configuration's layout, one a specialisation, those with most freedom first.
+
+    The first is of the largest shape that was met, the second of the smallest, and so on between them.
 
     Args:
         kernel: whose.
@@ -38,28 +42,29 @@ def settings_of(
     """
     if not kernel.triton:
         raise UnknownLaunch(f"{kernel.name} runs on the host and launches nothing")
-    found: dict[tuple[Any, ...], Setting] = {}
+    found: dict[int, dict[tuple[Any, ...], Setting]] = {size: {} for size in (2, 0, 1)}
     reasons: list[str] = []
     probing = _Probing(kernel)
-    for number, values in enumerate(cases_of(kernel, subject) if cases is None else cases):
-        if len(found) > most or (found and number >= DRAWN // 2):
-            break
-        if not any(isinstance(v, TensorValue) and v.storage.size for v in values.values()):
+    for number, case in enumerate(_drawn(kernel, subject) if cases is None else map(Case, cases)):
+        if not any(isinstance(v, TensorValue) and v.storage.size for v in case.values.values()):
             continue
-        if probing.is_familiar(values):
+        alike = found[probing.shape(case)]
+        if len(alike) >= most or (alike and number >= DRAWN // 2) or probing.is_familiar(case):
             continue
         try:
-            setting = probing.setting(f"drawn case {number}", values)
+            setting = probing.setting(f"drawn case {number}", case)
         except UnknownLaunch as unknown:
             reasons.append(str(unknown))
             continue
         key = tuple((id(launch.kernel), launch.signature.key) for launch in setting.launches)
-        known = found.get(key)
+        known = alike.get(key)
         if known is None or _freedom(setting) > _freedom(known):
-            found[key] = setting
-    if not found:
+            alike[key] = setting
+    kinds = [sorted(settings.values(), key=_freedom, reverse=True) for settings in found.values()]
+    turns = [setting for turn in itertools.zip_longest(*kinds) for setting in turn if setting is not None]
+    if not turns:
         raise UnknownLaunch(reasons[0] if reasons else f"{kernel.name}: no case has contents")
-    chosen = sorted(found.values(), key=_freedom, reverse=True)[:most]
+    chosen = turns[:most]
     words = f"of {probing.met} specialisations that drawn cases met, {len(chosen)} are checked"
     return [replace(setting, assumptions=(*setting.assumptions, words)) for setting in chosen]
 
@@ -83,15 +88,27 @@ class _Probing:
         """Specialisations that the cases looked at launch."""
         return len(self._probed)
 
-    def is_familiar(self, values: Mapping[str, Any]) -> bool:
+    def shape(self, case: Case) -> int:
+        """How much of a large launch's shape a case has: another specialisation than by its own size, and several
+        programs along the grid's second axis.
+        """
+        run, own = self._run(case), self._run(replace(case, shaped_for=0))
+        if run is None or own is None:
+            return 0
+        return (run.kind != own.kind) + any(caught.grid[1] > 1 for caught in run.launches)
+
+    def is_familiar(self, case: Case) -> bool:
         """Whether what the case launches was probed often enough to know how freely it can vary."""
-        prober = Prober(self._kernel.contract, self._kernel.load(), values)
-        run = prober.run(prober.numbers)
+        run = self._run(case)
         kind = None if run is None else run.kind
         self._probed[kind] += 1
         return self._probed[kind] > ALIKE
 
-    def setting(self, name: str, values: Mapping[str, Any]) -> Setting:
+    def _run(self, case: Case) -> Run | None:
+        prober = Prober(self._kernel.contract, _launcher(self._kernel, case), case.values)
+        return prober.run(prober.numbers)
+
+    def setting(self, name: str, case: Case) -> Setting:
         """The setting of one case.
 
         Raises:
@@ -100,7 +117,7 @@ class _Probing:
         setting: Setting | None = None
         problem: UnknownLaunch | None = None
         try:
-            setting = self._probe(name, values, None)
+            setting = self._probe(name, case, None)
         except UnknownLaunch as unknown:
             problem = unknown
         if setting is not None and not any(launch.loose for launch in setting.launches):
@@ -113,7 +130,7 @@ class _Probing:
         self._tries[kind] += 1
         for candidate in names:
             try:
-                better = self._probe(name, values, candidate)
+                better = self._probe(name, case, candidate)
             except UnknownLaunch:
                 continue
             if not any(launch.loose for launch in better.launches):
@@ -124,9 +141,10 @@ class _Probing:
             raise problem
         return setting
 
-    def _probe(self, name: str, values: Mapping[str, Any], fixed: str | None) -> Setting:
+    def _probe(self, name: str, case: Case, fixed: str | None) -> Setting:
         kernel = self._kernel
-        return probe(name, kernel.contract, kernel.load(), values, [fixed] if fixed else [])
+        launcher = _launcher(kernel, case)
+        return probe(name, kernel.contract, launcher, case.values, [fixed] if fixed else [])
 
     def _candidates(self) -> list[str]:
         """Extents, those of most tensors first."""
@@ -145,16 +163,31 @@ TRIES = 2
 """Cases of a kernel, of each kind of difficulty, for which it is tried out what to keep."""
 
 
+def _launcher(kernel: Kernel, case: Case) -> Callable[..., Any]:
+    """The entry point, launching in the case's shape."""
+
+    def launch(**arguments: Any) -> Any:
+        with shaped_for(case.shaped_for):
+            return kernel.load()(**arguments)
+
+    return launch
+
+
 def cases_of(kernel: Kernel, subject: ModelConfig | None) -> list[Mapping[str, Any]]:
-    """Drawn cases of a kernel, the largest first. Modules imported since may change what is drawn.
+    """The arguments of drawn cases of a kernel, the largest first.
 
     Raises:
         UnknownLaunch: there is no strategy for it.
     """
+    return [case.values for case in _drawn(kernel, subject)]
+
+
+def _drawn(kernel: Kernel, subject: ModelConfig | None) -> list[Case]:
+    """Drawn cases, the largest first. Modules imported since may change what is drawn."""
     prop = all_kernel_properties().get(kernel.name)
     if prop is None:
         raise UnknownLaunch(f"{kernel.name} has no strategy of cases")
-    cases: list[Mapping[str, Any]] = []
+    cases: list[Case] = []
 
     @settings(
         max_examples=DRAWN,
@@ -166,7 +199,7 @@ def cases_of(kernel: Kernel, subject: ModelConfig | None) -> list[Mapping[str, A
     )
     @given(prop.cases(subject))
     def collect(case: Any) -> None:
-        cases.append(case.values)
+        cases.append(case)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -175,6 +208,6 @@ def cases_of(kernel: Kernel, subject: ModelConfig | None) -> list[Mapping[str, A
     return sorted(cases, key=_size, reverse=True)
 
 
-def _size(values: Mapping[str, Any]) -> int:
-    shapes: Sequence[int] = [n for v in values.values() if isinstance(v, TensorValue) for n in v.shape[:1]]
+def _size(case: Case) -> int:
+    shapes: Sequence[int] = [n for v in case.values.values() if isinstance(v, TensorValue) for n in v.shape[:1]]
     return min(shapes, default=0) * 1000 + sum(shapes)

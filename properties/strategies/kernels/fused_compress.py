@@ -84,8 +84,8 @@ def forwards(draw: st.DrawFn) -> Forward:
     # Of a wide entry one whole one is enough.
     lengths = [1, 2, ratio, width, width + 1, *([] if ratio == HCA_RATIO else [2 * width])]
     extend = [draw(st.sampled_from(lengths)) for _ in range(count)]
-    # The last but one ends right before the end of a group, whose positions are then in the ring.
-    places = [st.integers(0, 2 * width), st.integers(1, 3).map(lambda m: (m + 1) * ratio - 1), st.just(ratio)]
+    # The first ends right before the end of a group: one token completes it, and its positions are in the ring.
+    places = [st.integers(0, 3).map(lambda m: (m + 1) * ratio - 1), st.integers(0, 2 * width), st.just(ratio)]
     before = [draw(st.one_of(places)) for _ in range(count)]
     plan = [
         list(row)
