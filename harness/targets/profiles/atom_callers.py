@@ -81,6 +81,18 @@ def holding(*pairs: tuple[str, str]) -> Narrowing:
     return Narrowing("a buffer that ends before its slices do", takes)
 
 
+def _room_for_groups(a: Mapping[str, Any]) -> bool:
+    ids, positions = _ids(a), a["positions"].array[: a["T"]].astype("int64")
+    bounds, committed = a["hca_indptr"].array.astype("int64"), a["n_committed_hca_per_seq"].array.astype("int64")
+    live = (ids >= 0) & (positions >= 0)
+    seen = (positions[live] + 1).clip(0)
+    needed = seen.clip(None, a["win"]) + (seen // 128).clip(None, committed[ids[live]])
+    return bool(((bounds[1:] - bounds[:-1])[: a["T"]][live] >= needed).all())
+
+
+ROOM_FOR_GROUPS = Narrowing("a slice too short for its token's window and groups", _room_for_groups)
+
+
 def sequences(a: Mapping[str, Any]) -> int:
     """Sequences that a slot is known of."""
     return a["state_slot_per_seq"].shape[0]
@@ -89,6 +101,12 @@ def sequences(a: Mapping[str, Any]) -> int:
 def chunks(a: Mapping[str, Any]) -> int:
     """Sequences of a prefill."""
     return a["chunk_start_per_seq"].shape[0]
+
+
+def first_slot(a: Mapping[str, Any]) -> int:
+    """The first slot whose ring lies in the pool's view: the slots behind the blocks do not begin with 0."""
+    window = a["window"]
+    return max(-(window.ring_start // window.slot_rows), 0)
 
 
 def slots(a: Mapping[str, Any]) -> int:

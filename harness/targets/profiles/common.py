@@ -60,6 +60,16 @@ def _widened(value: TensorValue, dtype: str, columns: int, seed: int) -> TensorV
     return TensorValue(dtype, storage, (value.shape[0], columns), (columns, 1), before * columns)
 
 
+def adjacent(*names: str) -> Callable[[Case], Case]:
+    """Fits a case: the rows of the named tensors, as they are, without gaps between them."""
+
+    def fit(case: Case) -> Case:
+        values = {name: contiguous(case.values[name].dtype, case.values[name].array) for name in names}
+        return replace(case, values={**case.values, **values}, events=case.events - {"strided entries"})
+
+    return fit
+
+
 def buffers(slices: Mapping[str, tuple[str, ...]], ratio: int) -> Callable[[Case], Case]:
     """Fits a case: gives empty slices to a class that the pool lacks, for a function that takes every buffer.
 
@@ -99,12 +109,15 @@ def filled(*names: str) -> Narrowing:
     return Narrowing(f"empty {' or '.join(names)} (refused by an assertion)", takes)
 
 
-def within(name: str, stop: Callable[[Mapping[str, Any]], int], low: int = 0) -> Narrowing:
+Bound = Callable[[Mapping[str, Any]], int]
+
+
+def within(name: str, stop: Bound, low: int | Bound = 0) -> Narrowing:
     """Ids of a tensor that a caller keeps to ``low <= id < stop``."""
 
     def takes(values: Mapping[str, Any]) -> bool:
-        ids = values[name].array
-        return bool(((ids >= low) & (ids < stop(values))).all())
+        ids, first = values[name].array, low if isinstance(low, int) else low(values)
+        return bool(((ids >= first) & (ids < stop(values))).all())
 
     return Narrowing(f"{name} out of its range", takes)
 
