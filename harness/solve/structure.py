@@ -155,8 +155,11 @@ def walk(*roots: Term) -> Iterator[Term]:
                 yield term
             elif id(term) not in seen:
                 seen.add(id(term))
+                if not term.args:
+                    yield term
+                    continue
                 stack.append((term, True))
-                stack.extend((arg, False) for arg in reversed(term.args))
+                stack += [(arg, False) for arg in reversed(term.args) if id(arg) not in seen]
 
 
 def free_variables(root: Term) -> tuple[Term, ...]:

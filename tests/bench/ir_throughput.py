@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from kvproof.harness.devices.registry import find_device
+from kvproof.harness.ir.execute.starts import SHARED
 from kvproof.kernels.decode_indices.contract import CLASSES
 from kvproof.kernels.registry import all_kernels
 from kvproof.models.contract import bind, broken_clauses, contiguous
@@ -145,6 +146,7 @@ def rates(kernel: str, cases: list[Values], few: int, rounds: int) -> tuple[floa
     best = [float("inf"), float("inf")]
     for number in range(rounds + 1):
         for side, (device, some) in enumerate(sides):
+            SHARED.forget()  # what equal launches share is shared within a round only, as among fresh cases
             start = time.process_time()
             for values in some:
                 device.run(target, values)

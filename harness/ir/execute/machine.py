@@ -50,6 +50,7 @@ class Executable:
         ordered: programs wait for each other through atomics, so each runs to its end before the next starts.
         early: steps that depend on no memory; they run before the body.
         steady: numbers of the values that these compute.
+        placed: numbers of the arguments that are loaded from at addresses that these compute.
     """
 
     arguments: tuple[Value, ...]
@@ -60,6 +61,7 @@ class Executable:
     ordered: bool
     early: tuple[Step, ...]
     steady: tuple[int, ...]
+    placed: frozenset[int]
 
 
 def prepare(module: Module, *, watch: bool = False) -> Executable:
@@ -88,7 +90,17 @@ def prepare(module: Module, *, watch: bool = False) -> Executable:
     known = tuple(planner.known.get(number) for number in range(planner.count))
     reached = None if stored is None else frozenset(stored)
     steady = tuple(sorted(planner.steady - {a.number for a in entry.arguments}))
-    return Executable(entry.arguments, body, widest, reached, known, _waits(module), tuple(planner.early), steady)
+    return Executable(
+        entry.arguments,
+        body,
+        widest,
+        reached,
+        known,
+        _waits(module),
+        tuple(planner.early),
+        steady,
+        frozenset(planner.placed),
+    )
 
 
 def _waits(module: Module) -> bool:
@@ -148,7 +160,7 @@ def observe(
         if isinstance(given, Segment):
             segments[value.number] = given
             memory.add(given)
-            alike.append((given.start, given.layout))
+            alike.append((given.start, given.layout) if value.number in kernel.placed else None)
         else:
             # Equal numbers of several types, and zeros of either sign, are not the same argument.
             alike.append((type(given), given if given else str(given)))

@@ -59,6 +59,8 @@ def _load(operation: Operation, planner: Planner) -> Step:
     sources = planner.sources.get(operation.operands[0].number, frozenset())
     argument = next(iter(sources)) if len(sources) == 1 else None
     steady = all(planner.depends_on_launch(o) for o in operation.operands[:2])
+    if steady and argument is not None:
+        planner.placed.add(argument)
 
     def one(values: list[Array | None], frame: Frame) -> None:
         address, mask = values[p], None if m is None else values[m]

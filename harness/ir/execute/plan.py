@@ -181,6 +181,7 @@ class Planner:
         known: values that depend on constants alone, by value number.
         steady: numbers of the values that depend on the grid, scalars and pointers alone, not on memory.
         early: what computes those of them that are not known, in order.
+        placed: numbers of the arguments that are loaded from at addresses that depend on no memory.
         entered: what is planned now is reached by all programs, without a branch.
         sources: arguments that a pointer may come from, by value number; see :func:`sources_of`.
         grains: bytes that a pointer's distance from its argument is a multiple of; see :func:`grains_of`.
@@ -195,6 +196,7 @@ class Planner:
         self.steady: set[int] = set()
         self.early: list[Step] = []
         self.entered = False
+        self.placed: set[int] = set()
         self._makers = makers
         self.known: dict[int, Array] = {}
         self.count = 1 + max((v.number for v in _all_values(module)), default=-1)

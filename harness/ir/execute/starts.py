@@ -49,6 +49,11 @@ class Starts(threading.local):
         self._kept.move_to_end(alike)
         return found[0]
 
+    def forget(self) -> None:
+        """Keep none."""
+        self._kept.clear()
+        self._bytes = 0
+
     def keep(self, alike: Hashable, start: Start, steady: Iterable[int]) -> None:
         """Keep a start; ``steady`` are the numbers of its own values, the rest is its kernel's."""
         size = _OVERHEAD + 8 * len(start.values)
