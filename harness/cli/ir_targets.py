@@ -64,7 +64,7 @@ def run_target_check(
             reports = list(campaign.run(store.save_finding))
             # Of a worker that died in between nobody knows any more which kernels the named contracts launch.
             only = bool(names) and not device.worker.deaths
-            wanted = {"archs": archs, "launched_only": only}
+            wanted = {"archs": archs, "kind": "launched" if only else "all"}
             rows: list[Mapping[str, Any]] = device.worker.ask("offsets", wanted, 600)
         finally:
             device.close()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kvproof.harness.check.codec import case_from_json
 from kvproof.harness.check.differential import BadCaseError, CaseFailed, check_case
+from kvproof.harness.run.commit_contents import content_hash, imports_hash
 from kvproof.harness.run.target_campaign import ContractReport, TargetCampaign
 from kvproof.harness.run.trial import cause_of
 from kvproof.harness.targets.contracts import all_contracts, all_properties
@@ -105,18 +105,63 @@ class Examiner:
             unpack(self.repository, commit.revision, [self.profile.marker], folder)
         except LayoutError as error:
             return Snapshot(commit, failed=str(error))
-        key = _content(folder, self.profile.relevant)
+        key = content_hash(folder, self.profile.relevant)
         known = self._known.get(key)
         if known is not None:
-            return Snapshot(commit, known.reports, known.causes, known.narrow, known.ir, known.problems, known.era)
-        spec = TargetSpec(self.kind, str(folder), commit.revision[:12], str(self.repository))
-        device = IsolatedDevice(spec, self.depth.device)
-        try:
+            return replace(known, commit=commit, causes=dict(known.causes))
+        with self._device(commit, scratch) as device:
             snapshot = self._look(commit, device)
-        finally:
-            device.close()
         self._known[key] = snapshot
         return snapshot
+
+    @contextmanager
+    def _device(self, commit: Commit, scratch: Path) -> Iterator[IsolatedDevice]:
+        """A worker for a commit that is unpacked."""
+        short = commit.revision[:12]
+        device = IsolatedDevice(
+            TargetSpec(self.kind, str(scratch / short), short, str(self.repository)), self.depth.device
+        )
+        try:
+            yield device
+        finally:
+            device.close()
+
+    def settle(self, seen: Sequence[Snapshot], scratch: Path) -> None:
+        """Run causes that the last commit and those before it do not share on the other side.
+
+        A cause that only chance in drawing has not met there is added to that commit.
+        """
+        *earlier, last = seen
+        if last.failed or not earlier:
+            return
+        before = earlier[-1]
+        self._carry(last, {key: f for key, f in before.causes.items() if key not in last.causes}, before, scratch)
+        new = {key: finding for key, finding in last.causes.items() if key not in before.causes}
+        after = last
+        for snapshot in reversed(earlier):
+            # As far back as it shows.
+            new = self._carry(snapshot, new, after, scratch)
+            after = snapshot
+            if not new:
+                return
+
+    def _carry(
+        self, to: Snapshot, causes: Mapping[tuple[str, str], Finding], other: Snapshot, scratch: Path
+    ) -> dict[tuple[str, str], Finding]:
+        """Add those causes to a commit that show there as well; gives them."""
+        shown = {
+            key: finding
+            for key, finding in causes.items()
+            if key[0] in to.mapped and to.reports[key[0]] is other.reports.get(key[0])
+        }
+        left = {key: f for key, f in causes.items() if key[0] in to.mapped and key not in shown}
+        left = {key: finding for key, finding in left.items() if key not in to.causes}
+        if left and not to.failed:
+            with self._device(to.commit, scratch) as device:
+                shown |= {key: f for key, f in left.items() if _outcome(key[0], f, device) == key[1]}
+        added = {key: finding for key, finding in shown.items() if key not in to.causes}
+        to.causes.update(added)
+        return added
 
     def _look(self, commit: Commit, device: IsolatedDevice) -> Snapshot:
         found = device.probe()
@@ -125,7 +170,10 @@ class Examiner:
         snapshot = Snapshot(commit)
         wanted = [name for name in all_properties() if self.profile.entries_of(name)]
         root = Path(device.target.root)
-        keys = {name: _closure(root, about["function"].split(":")[0]) for name, about in device.offered().items()}
+        keys = {
+            name: imports_hash(root, about["function"].split(":")[0], self.profile)
+            for name, about in device.offered().items()
+        }
         unknown = [name for name in wanted if name not in keys or (name, keys[name]) not in self._reports]
         live = [name for name in unknown if name in keys]
         campaign = TargetCampaign(
@@ -149,7 +197,9 @@ class Examiner:
         eras = [report.era for report in snapshot.reports.values() if report.era]
         snapshot.era = max(set(eras), key=eras.count) if eras else ""
         try:
-            rows: list[Mapping[str, Any]] = device.worker.ask("offsets", {"archs": [self.depth.arch]}, 300)
+            # As their parameters' names suggest: which specialisations cases have launched is chance.
+            wanted_ir = {"archs": [self.depth.arch], "kind": "by name"}
+            rows: list[Mapping[str, Any]] = device.worker.ask("offsets", wanted_ir, 300)
         except Exception as error:  # a worker that dies here costs this part of one commit
             snapshot.problems["all kernels"] = str(error)
             return snapshot
@@ -164,35 +214,6 @@ class Examiner:
         return snapshot
 
 
-def _closure(root: Path, module: str) -> str:
-    """Hash over a module's file and the files of the checkout that it imports, and they."""
-    files: dict[str, bytes] = {}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        file = root.joinpath(*name.split(".")).with_suffix(".py")
-        if name in files or not file.is_file():
-            continue
-        files[name] = file.read_bytes()
-        for node in ast.walk(ast.parse(files[name])):
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                waiting += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            elif isinstance(node, ast.Import):
-                waiting += [alias.name for alias in node.names]
-    return hashlib.sha256(b"\0".join(name.encode() + b"\0" + files[name] for name in sorted(files))).hexdigest()
-
-
-def _content(folder: Path, relevant: Sequence[str]) -> str:
-    """Hash over the files that can change a result."""
-    digest = hashlib.sha256()
-    for path in relevant:
-        place = folder / path
-        files = sorted(place.rglob("*.py")) if place.is_dir() else [place] if place.is_file() else []
-        for file in files:
-            digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
 def sweep(
     kind: str,
     repository: Path,
@@ -203,6 +224,8 @@ def sweep(
     scratch: Path,
 ) -> Iterator[Snapshot]:
     """Snapshots of the commits that changed something relevant, oldest first, after one of their parent.
+
+    A cause that one of them alone has met is run on the others, so earlier ones may still get causes.
 
     Args:
         kind: the target's profile.
@@ -220,9 +243,12 @@ def sweep(
     commits = history(repository, since, until, examiner.profile.relevant)
     if commits:
         before = resolve_revision(repository, f"{commits[0].revision}^")
-        yield examiner.examine(Commit(before, "", "before"), scratch)
+        commits = [Commit(before, "", "before"), *commits]
+    seen: list[Snapshot] = []
     for commit in commits:
-        yield examiner.examine(commit, scratch)
+        seen.append(examiner.examine(commit, scratch))
+        examiner.settle(seen, scratch)
+        yield seen[-1]
 
 
 # ---- two commits --------------------------------------------------------------------

@@ -29,16 +29,15 @@ _POINTERS = (
 """Parts of a parameter's name, and the element type that a pointer of such a name most likely has."""
 
 
-def offsets_of_session(session: Any, archs: Sequence[str], *, launched_only: bool = False) -> list[dict[str, Any]]:
+def offsets_of_session(session: Any, archs: Sequence[str], kind: str = "all") -> list[dict[str, Any]]:
     """One row a kernel and GPU: what of it is computed in 32 bits, or why that cannot be told.
-
-    A kernel that a case has launched is compiled as it was launched, any other with types that its parameters'
-    names suggest.
 
     Args:
         session: the target, loaded in this process.
         archs: GPUs, as :func:`parse_target` takes them.
-        launched_only: leave out what no case has launched.
+        kind: "all": a kernel that a case has launched is compiled as it was launched, any other with types that
+            its parameters' names suggest. "launched": the former alone. "by name": all of them like the latter,
+            so that it does not depend on the cases.
     """
     profile, library = session.profile, session.library
     rows: list[dict[str, Any]] = []
@@ -46,15 +45,13 @@ def offsets_of_session(session: Any, archs: Sequence[str], *, launched_only: boo
         try:
             importlib.import_module(module)
         except Exception as error:
-            if launched_only:
-                continue
             problem = f"module {module} does not import: {type(error).__name__}: {error}"
-            rows += [_empty(module.rsplit(".", 1)[-1], arch, problem) for arch in archs]
+            rows += [_empty(module.rsplit(".", 1)[-1], arch, problem) for arch in archs if kind != "launched"]
             continue
         for name, function in _kernels(module):
-            if launched_only and not _launched(function):
-                continue
-            rows += [_row(name, function, arch, profile, library) for arch in archs]
+            known = [] if kind == "by name" else _launched(function)
+            if known or kind != "launched":
+                rows += [_row(name, function, known, arch, profile, library) for arch in archs]
     return rows
 
 
@@ -109,9 +106,10 @@ def _launched(function: Any) -> list[Signature]:
     return list(launched.get(f"{function.fn.__module__}:{function.fn.__qualname__}", {}).values())
 
 
-def _row(name: str, function: Any, arch: str, profile: Profile, library: Library) -> dict[str, Any]:
-    """A kernel for one GPU: the places of every specialisation that was launched, each once."""
-    known = _launched(function)
+def _row(
+    name: str, function: Any, known: list[Signature], arch: str, profile: Profile, library: Library
+) -> dict[str, Any]:
+    """A kernel for one GPU: the places of every specialisation that is known, each once."""
     row = {**_empty(name, arch, ""), "launched": bool(known)}
     signatures = known or [guessed(function, profile.hints)]
     places: dict[tuple[Any, ...], list[dict[str, Any]]] = {}

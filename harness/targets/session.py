@@ -170,8 +170,8 @@ class Session:
         except NotOffered as reason:
             raise NotOffered(f"{name}: {reason}") from None
 
-    def do_offsets(self, archs: list[str], *, launched_only: bool = False) -> Any:
-        """Element offsets of the target's kernels, or of those that a case has launched, computed in 32 bits."""
+    def do_offsets(self, archs: list[str], kind: str = "all") -> Any:
+        """Element offsets of the target's kernels that are computed in 32 bits."""
         from kvproof.harness.targets.offsets import offsets_of_session  # noqa: PLC0415
 
-        return offsets_of_session(self, archs, launched_only=launched_only)
+        return offsets_of_session(self, archs, kind)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kvproof.harness.cli.history import changes
-from kvproof.harness.run.target_history import Depth, compare, sweep
+from kvproof.harness.run.target_history import Depth, Examiner, compare, sweep
+from kvproof.harness.targets.revisions import Commit, resolve_revision
 
 pytest.importorskip("triton", reason="a worker runs kernels")
 
@@ -54,11 +56,44 @@ def test_a_sweep_tells_what_goes_and_what_is_no_longer_offered(repository: Path,
     assert [s.commit.title for s in found] == ["before", "padding is skipped", "another name"]
     assert [s.mapped for s in found] == [["row_scatter"], ["row_scatter"], []]
     assert kept
-    (goes,) = changes(found[0], found[1])
-    assert goes.startswith("row_scatter: goes: content: pool row")
+    goes = changes(found[0], found[1])
+    assert len(goes) == len(found[0].causes) >= 1
+    assert all(line.startswith("row_scatter: goes: content: pool row") for line in goes)
     (renamed,) = changes(found[1], found[2])
     assert "row_scatter: no longer mapped" in renamed
     assert "has no 'swa_scatter_rows'" in renamed
+
+
+@pytest.mark.slow
+def test_a_cause_that_only_chance_has_not_met_is_added_and_one_that_is_gone_is_not(
+    repository: Path, tmp_path: Path
+) -> None:
+    file = repository / "atom/model_ops/v4_kernels/state_writes.py"
+    for title, text in (
+        ("a comment", FAULTY + "# one\n"),
+        ("another comment", FAULTY + "# two\n"),
+        ("right", RIGHT),
+    ):
+        file.write_text(text)
+        git(repository, "commit", "-q", "-a", "-m", title)
+    examiner = Examiner("atom", repository, replace(DEPTH, cases=30), lambda _finding: None)
+    commits = [Commit(resolve_revision(repository, f"HEAD~{n}"), "", f"{n} before") for n in (2, 1, 0)]
+    seen = [examiner.examine(commit, tmp_path / "s") for commit in commits]
+    causes = dict(seen[0].causes)
+    assert causes
+    seen[1].causes.clear()
+    examiner.settle(seen[:2], tmp_path / "s")
+    assert seen[1].causes == causes
+    seen[0].causes.clear()
+    examiner.settle(seen[:2], tmp_path / "s")
+    assert seen[0].causes == causes
+    examiner.settle(seen, tmp_path / "s")
+    assert not seen[2].causes
+    seen[2].causes.update(causes)  # as if met at the last one first
+    seen[0].causes.clear()
+    seen[1].causes.clear()
+    examiner.settle(seen, tmp_path / "s")
+    assert seen[0].causes == seen[1].causes == causes
 
 
 @pytest.mark.slow
