@@ -65,7 +65,9 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     count = len(chosen)
     table, table_events = draw(block_tables(geometry, len(batch.slots), columns))
     bounds = draw(slices([selection.length for selection in chosen]))
-    size = max(bounds[-1] - draw(seldom_low(0, 2)), 0) if draw(rarely()) else bounds[-1] + draw(seldom_low(0, 2))
+    before = draw(seldom_low(0, 3)) if draw(rarely()) else 0
+    bounds = [bound - before for bound in bounds]
+    size = bounds[-1] + (-draw(seldom_low(0, 2)) if draw(rarely()) else draw(seldom_low(0, 2)))
     entries = [selection.entries for selection in chosen]
     topk_local = draw(rows_apart(entries, topk, seed + 1))
     skips = [selection.skip for selection in chosen]
@@ -76,7 +78,7 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         "kv_indptr_csa": contiguous("int32", stale_tail(draw, bounds)),
         "batch_id_per_token": contiguous("int32", stale_tail(draw, batch.sequence)),
         "skip_prefix_len_per_token": None if window_size else contiguous("int32", stale_tail(draw, skips)),
-        "kv_indices_csa": draw(cells(size, seed)),
+        "kv_indices_csa": draw(cells(max(size, 0), seed)),
         "envelope_rows": geometry.envelope_rows,
         "csa_block_capacity": capacity,
         "window_size": window_size,
@@ -90,6 +92,7 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
         "several programs a token": topk > tile,
         "512 entries a program": max(heads, default=0) >= 512 == tile,
     }
+    several["slice before the buffer"] = any(bounds[t] < 0 < bounds[t + 1] for t in range(count))
     several["strided entries"] = topk_local.strides[0] > topk and count > 1
     events |= {name for name, happened in several.items() if happened}
     layout = {"geometry": geometry_json(geometry)}
@@ -171,8 +174,9 @@ register_property(
                 "descending blocks": 10,
                 "strided table": 10,
                 "several programs a token": 5,
-                "512 entries a program": 2,
+                "512 entries a program": 1,
                 "strided entries": 5,
+                "slice before the buffer": 1,
             },
         ),
         explain=explain,

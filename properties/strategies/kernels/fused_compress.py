@@ -106,9 +106,12 @@ def forwards(draw: st.DrawFn) -> Forward:
             column, bad = draw(
                 st.sampled_from(
                     [(0, tokens), (0, -1), (1, count), (1, -1), (3, width), (3, -1), (2, FAR - 1 + ratio)]
+                    # It reads one row more than there are before its own.
+                    + [(3, width - 1 - tokens)] * (tokens < width)
                 )
             )
             extra[column] = bad
+            extra[2] = 3 * width - 1 if (column, bad) == (3, width - 1 - tokens) else extra[2]
         events.add(kind)
         plan.insert(draw(st.sampled_from([len(plan), *range(len(plan))])), extra)
     found = Forward(plan, slots, tokens, ratio, overlap, ring, held, frozenset(events))
@@ -173,17 +176,23 @@ def cases(draw: st.DrawFn, subject: ModelConfig | None) -> Case:
     dim = WIDTH * (2 if forward.overlap else 1)
     block_rows = draw(seldom_low(1, 3))
     envelope = block_rows + draw(seldom_low(0, 2))
-    columns = forward.last() // forward.ratio // block_rows + 1
+    last = forward.last() // forward.ratio
+    # The last entry's column, and its angle, may be the first that is not there.
+    columns = max(last // block_rows + (0 if draw(rarely()) else 1), 1)
     blocks = columns * len(forward.slots) + draw(seldom_low(0, 2))
     table = draw(distinct_from(range(blocks), columns * len(forward.slots)))
-    events = set(forward.events)
+    events = set(forward.events) | (
+        {"past the table"} if forward.live() and last // block_rows == columns else set()
+    )
     if draw(st.sampled_from([False, True])):
         table[draw(st.integers(0, len(table) - 1))] = draw(st.sampled_from([-1, blocks, INT32_MAX]))
         events.add("no block")
     rows = blocks * envelope + draw(seldom_low(0, 3))
-    angles = forward.last() + 1
+    angles = max(last * forward.ratio, 1) if draw(rarely()) else forward.last() + 1
+    events |= {"no angle"} if forward.live() and last * forward.ratio == angles else set()
     firsts = np.zeros(angles, bool)
-    firsts[[row[2] // forward.ratio * forward.ratio for row in forward.live()]] = True
+    begins = [row[2] // forward.ratio * forward.ratio for row in forward.live()]
+    firsts[[begin for begin in begins if begin < angles]] = True
     turns = numbers(seed + 5, angles * ROPE // 2).reshape(angles, ROPE // 2) * np.pi
     cos, sin = (
         filled(b, np.where(firsts[:, None], to_bits(turn(turns)), b.array))
@@ -245,6 +254,8 @@ register_property(
                 "stale row": 5,
                 "stale slot": 2,
                 "no block": 2,
+                "past the table": 2,
+                "no angle": 2,
             },
         ),
         explain=explain,
