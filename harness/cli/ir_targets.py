@@ -46,7 +46,9 @@ def run_target_check(
 
     store, console = Store(), output_console()
     with tempfile.TemporaryDirectory(prefix="kvproof-") as scratch:
-        device = IsolatedDevice(open_target(target, Path(scratch)), "ir")
+        opened = open_target(target, Path(scratch))
+        # A worker knows what it has launched until it dies, and what should not be passed may kill it.
+        device, beyond = IsolatedDevice(opened, "ir"), IsolatedDevice(opened, "ir")
         try:
             found = device.probe()
             if not found.available:
@@ -60,15 +62,20 @@ def run_target_check(
                 contracts=names or tuple(device.offered()),
                 case_target=CASES,
                 shrink_seconds=2.0,
+                beyond=beyond,
             )
             reports = list(campaign.run(store.save_finding))
-            # Of a worker that died in between nobody knows any more which kernels the named contracts launch.
-            only = bool(names) and not device.worker.deaths
-            wanted = {"archs": archs, "kind": "launched" if only else "all"}
+            deaths = list(device.worker.deaths)
+            wanted = {"archs": archs, "kind": "launched" if names and not deaths else "all"}
             rows: list[Mapping[str, Any]] = device.worker.ask("offsets", wanted, 600)
         finally:
             device.close()
+            beyond.close()
     _print_accesses(reports, console)
+    for death in deaths:
+        console.print(
+            f"[yellow]the worker died[/] ({escape(death)}): what it had launched before is not known any more"
+        )
     _print_offsets(rows, console)
     if "--sarif" in outputs:
         write_atomically(outputs["--sarif"], sarif_text(_sarif(rows), kvproof.__version__))

@@ -64,6 +64,7 @@ class TargetCampaign:
         case_target: cases a run of a contract, at most.
         most_causes: causes of a contract, at most.
         shrink_seconds: for one finding.
+        beyond: another worker of the target for what should not be passed, so that the first one lives through it.
         reports: of each contract so far.
     """
 
@@ -75,6 +76,7 @@ class TargetCampaign:
     case_target: int | None = None
     most_causes: int = MOST_CAUSES
     shrink_seconds: float = 20.0
+    beyond: IsolatedDevice | None = None
     reports: list[ContractReport] = field(default_factory=list[ContractReport])
 
     def run(self, keep: Keep) -> Iterator[ContractReport]:
@@ -94,7 +96,7 @@ class TargetCampaign:
                 for tolerated in (False, True):
                     run = fuzz_target(
                         name,
-                        self.device,
+                        self.beyond if tolerated and self.beyond else self.device,
                         subject=self.subject,
                         budget_seconds=share,
                         seed=self.seed,
