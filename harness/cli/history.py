@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -47,22 +46,38 @@ def _repository(target: str) -> tuple[str, Path, str]:
 
 
 def run_sweep(
-    target: str, since: str, device: str, budget: str, cases: str, seed: str, json_file: str | None
+    target: str,
+    since: str,
+    device: str,
+    budget: str,
+    cases: str,
+    seed: str,
+    json_file: str | None,
+    *,
+    resume: bool = False,
 ) -> int:
-    """Sweep and print; returns the exit status, 0 whatever was found."""
+    """Sweep and print; returns the exit status, 0 whatever was found.
+
+    Raises:
+        UsageError: a value is wrong, or there is nothing to resume from.
+    """
+    from kvproof.harness.cli.sweep_files import read_snapshots, snapshots_text
     from kvproof.harness.run.target_history import sweep
 
     output = parse_output(json_file, "--json") if json_file is not None else None
     kind, repository, until = _repository(target)
     depth, store, progress = _depth(device, budget, cases, seed), Store(), progress_console()
+    if resume and output is None:
+        raise UsageError("--resume needs --json FILE, which it goes on with")
+    done = read_snapshots(output, kind, depth, store) if resume and output is not None and output.exists() else {}
     snapshots: list[Snapshot] = []
     # A long sweep that is broken off has written what it had found.
     with contextlib.suppress(KeyboardInterrupt), tempfile.TemporaryDirectory(prefix="kvproof-") as scratch:
-        for snapshot in sweep(kind, repository, since, until, depth, store.save_finding, Path(scratch)):
+        for snapshot in sweep(kind, repository, since, until, depth, store.save_finding, Path(scratch), done):
             snapshots.append(snapshot)
             progress.print(f"[dim]{snapshot.commit.revision[:9]} {escape(snapshot.commit.title)}[/dim]")
             if output is not None:
-                write_atomically(output, json.dumps([_as_json(s) for s in snapshots], indent=1) + "\n")
+                write_atomically(output, snapshots_text(snapshots, kind, depth))
     console = output_console()
     if not snapshots:
         console.print(f"no commit since {escape(since)} changes anything relevant")
@@ -122,23 +137,6 @@ def changes(before: Snapshot, after: Snapshot) -> list[str]:
             if (kernel, argument, factors) not in other.narrow and kernel in other.ir:
                 lines.append(f"{kernel}: {gone} in 32 bits: {argument}, {factors} ({place})")
     return lines
-
-
-def _as_json(s: Snapshot) -> dict[str, Any]:
-    return {
-        "commit": s.commit.revision,
-        "date": s.commit.date,
-        "title": s.commit.title,
-        "era": s.era,
-        "failed": s.failed,
-        "mapped": s.mapped,
-        "not offered": {n: r.reason for n, r in s.reports.items() if not r.function},
-        "causes": [{"contract": n, "cause": c, "finding": f.id} for (n, c), f in s.causes.items()],
-        "in 32 bits": [
-            {"kernel": k, "argument": a, "factors": f, "place": place} for (k, a, f), place in s.narrow.items()
-        ],
-        "not compiled": s.problems,
-    }
 
 
 def run_compare(first: str, second: str, device: str, budget: str, cases: str, seed: str) -> int:

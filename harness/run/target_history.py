@@ -86,14 +86,23 @@ class Examiner:
         repository: its repository.
         depth: how deep.
         keep: told each finding.
+        done: snapshots of commits that an earlier run has looked into, by revision.
     """
 
-    def __init__(self, kind: str, repository: Path, depth: Depth, keep: Callable[[Finding], object]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        repository: Path,
+        depth: Depth,
+        keep: Callable[[Finding], object],
+        done: Mapping[str, Snapshot] | None = None,
+    ) -> None:
         profile = TargetSpec(kind).profile()
         if profile is None:
             raise LayoutError("a history needs a target with a repository; allowed: NAME:PATH")
         self.kind, self.repository, self.depth, self.keep = kind, repository, depth, keep
         self.profile = profile
+        self._done = done or {}
         self._known: dict[str, Snapshot] = {}
         self._reports: dict[tuple[str, str], ContractReport] = {}
 
@@ -105,6 +114,8 @@ class Examiner:
             unpack(self.repository, commit.revision, [self.profile.marker], folder)
         except LayoutError as error:
             return Snapshot(commit, failed=str(error))
+        if commit.revision in self._done:
+            return replace(self._done[commit.revision], commit=commit)
         key = content_hash(folder, self.profile.relevant)
         known = self._known.get(key)
         if known is not None:
@@ -222,6 +233,7 @@ def sweep(
     depth: Depth,
     keep: Callable[[Finding], object],
     scratch: Path,
+    done: Mapping[str, Snapshot] | None = None,
 ) -> Iterator[Snapshot]:
     """Snapshots of the commits that changed something relevant, oldest first, after one of their parent.
 
@@ -235,11 +247,12 @@ def sweep(
         depth: how deep.
         keep: told each finding.
         scratch: folder for unpacked commits.
+        done: snapshots of commits that are not to be looked into again, by revision.
 
     Raises:
         LayoutError: no such revision, or a target without a repository.
     """
-    examiner = Examiner(kind, repository, depth, keep)
+    examiner = Examiner(kind, repository, depth, keep, done)
     commits = history(repository, since, until, examiner.profile.relevant)
     if commits:
         before = resolve_revision(repository, f"{commits[0].revision}^")

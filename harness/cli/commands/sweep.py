@@ -38,6 +38,10 @@ def sweep(
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Also write the table to FILE as JSON.")
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Keep the commits that the --json file has of a sweep that was broken off."),
+    ] = False,
 ) -> None:
     """Check a target commit by commit: what could be mapped, and which findings appear and disappear.
 
@@ -51,7 +55,7 @@ def sweep(
     from kvproof.harness.cli.history import run_sweep
     from kvproof.harness.cli.targets import leave
 
-    leave(run_sweep(target, since, device, budget, cases, seed, json_file))
+    leave(run_sweep(target, since, device, budget, cases, seed, json_file, resume=resume))
 
 
 @command("compare")

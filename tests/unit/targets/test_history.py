@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kvproof.harness.cli.history import changes
-from kvproof.harness.run.target_history import Depth, Examiner, compare, sweep
+from kvproof.harness.cli.errors import UsageError
+from kvproof.harness.cli.history import changes, run_sweep
+from kvproof.harness.run.target_history import Depth, Examiner, Snapshot, compare, sweep
+from kvproof.harness.targets.device import IsolatedDevice
 from kvproof.harness.targets.revisions import Commit, resolve_revision
 
 pytest.importorskip("triton", reason="a worker runs kernels")
@@ -105,3 +108,45 @@ def test_a_comparison_names_the_input(repository: Path) -> None:
         assert "as expected" in one.words
         assert one.finding is not None
         assert min(one.finding.case["launch"]["values"]["batch_id_per_token"]["bits"]) < 0
+
+
+@pytest.mark.slow
+def test_a_sweep_that_was_broken_off_goes_on_where_it_was(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KVPROOF_STORE", str(tmp_path / "store"))
+    file = tmp_path / "sweep.json"
+    target = f"atom:{repository}"
+
+    def run(*, resume: bool, cases: str = "20") -> str:
+        given = ("interpret", "90s", cases, "0", str(file))
+        assert run_sweep(target, "HEAD~2", *given, resume=resume) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    whole = run(resume=False)
+    assert "row_scatter: goes: content: pool row" in whole
+    data = json.loads(file.read_text())
+    assert [len(entry["causes"]) > 0 for entry in data["commits"]] == [True, False, False]
+    looked: list[str] = []
+    look = Examiner._look
+
+    def counted(examiner: Examiner, commit: Commit, device: IsolatedDevice) -> Snapshot:
+        looked.append(commit.title)
+        return look(examiner, commit, device)
+
+    monkeypatch.setattr(Examiner, "_look", counted)
+    # As if it had been broken off behind the first commit.
+    file.write_text(json.dumps({**data, "commits": data["commits"][:1]}))
+    assert run(resume=True) == whole
+    assert looked == ["padding is skipped", "another name"]
+    assert json.loads(file.read_text()) == data
+    looked.clear()
+    assert run(resume=True) == whole
+    assert looked == []
+    with pytest.raises(UsageError, match="allowed with --resume: the same as now"):
+        run(resume=True, cases="21")
+    file.write_text("[]")
+    with pytest.raises(UsageError, match="holds no sweep to resume"):
+        run(resume=True)
+    with pytest.raises(UsageError, match="--resume needs --json FILE"):
+        run_sweep(target, "HEAD~2", "interpret", "90s", "20", "0", None, resume=True)
