@@ -79,6 +79,7 @@ FAULTY: tuple[tuple[Checker, str, str], ...] = (
     (csa_translate, "sentinel used", "kv_indices_csa"),
     (csa_translate, "token rows", "kv_indices_csa"),
     (csa_translate, "open group", "kv_indices_csa"),
+    (csa_translate, "adjacent entries", "topk"),
 )
 QUICK = {"dense rows", "narrow offset", "padding written"}
 

@@ -215,8 +215,8 @@ def update_states(
 
 @triton.jit
 def _translate_kernel(
-    topk, tables, positions, indptr, ids, skips, out, n_topk, n_batch, n_columns, n_cells, table_stride, envelope,
-    capacity, WINDOW: tl.constexpr, BLOCK: tl.constexpr, FAULT: tl.constexpr,
+    topk, tables, positions, indptr, ids, skips, out, n_topk, n_batch, n_columns, n_cells, topk_stride,
+    table_stride, envelope, capacity, WINDOW: tl.constexpr, BLOCK: tl.constexpr, FAULT: tl.constexpr,
 ):  # fmt: skip
     token = tl.program_id(0)
     sequence = tl.load(ids + token)
@@ -232,7 +232,7 @@ def _translate_kernel(
         valid = tl.minimum(stop - start, n_topk)
     cell = tl.arange(0, BLOCK)
     live = (cell < valid) & (start + cell >= 0) & (start + cell < n_cells)
-    entry = tl.load(topk + token.to(tl.int64) * n_topk + cell, mask=live, other=-1)
+    entry = tl.load(topk + token.to(tl.int64) * topk_stride + cell, mask=live, other=-1)
     capacity_used = 1 if FAULT == "one row a block" else capacity
     column = entry // capacity_used
     if FAULT == "first block":
@@ -273,9 +273,11 @@ def translate(
     tokens, topk = topk_local.shape
     if not tokens or not topk:
         return
+    apart = topk if fault == "adjacent entries" else topk_local.stride(0)
     _translate_kernel[(tokens,)](
         topk_local, block_tables, positions, kv_indptr_csa, batch_id_per_token,
         positions if skip_prefix_len_per_token is None else skip_prefix_len_per_token, kv_indices_csa,
-        topk, block_tables.shape[0], block_tables.shape[1], kv_indices_csa.shape[0], block_tables.stride(0),
-        envelope_rows, csa_block_capacity, WINDOW=window_size, BLOCK=triton.next_power_of_2(topk), FAULT=fault,
+        topk, block_tables.shape[0], block_tables.shape[1], kv_indices_csa.shape[0], apart,
+        block_tables.stride(0), envelope_rows, csa_block_capacity,
+        WINDOW=window_size, BLOCK=triton.next_power_of_2(topk), FAULT=fault,
     )  # fmt: skip
