@@ -55,19 +55,16 @@ def reduced(
     if best is None:
         return None
 
-    def taken(values: Mapping[str, Any]) -> bool:
+    def taken(values: Mapping[str, Any], **others: Any) -> bool:
         nonlocal case, best
         if clock() >= stop:
             return False
-        changed = replace(case, values=values)
+        changed = replace(case, values=values, **others)
         found = failing(changed)
         if found is None:
             return False
         case, best = changed, found
         return True
-
-    if case.shaped_for and (found := failing(own := replace(case, shaped_for=0))) is not None:
-        case, best = own, found
 
     def better(values: Mapping[Place, int]) -> bool:
         return taken(_with(case.values, values))
@@ -75,6 +72,8 @@ def reduced(
     before: dict[Place, int] = {}
     while before != (now := dict(_numbers(kernel, case))) and clock() < stop:
         before = now
+        if case.shaped_for:
+            taken(case.values, shaped_for=0)
         while any(taken(values) for values in _without_a_place(kernel, case)):
             pass
         for values in _shifted(kernel, case):

@@ -324,6 +324,7 @@ LONG = (
     "open group visible",
     "one group a block",
     "block table assumed dense",
+    "open entry visible",
 )
 
 
