@@ -48,8 +48,9 @@ def settings_of(
     for number, case in enumerate(_drawn(kernel, subject) if cases is None else map(Case, cases)):
         if not any(isinstance(v, TensorValue) and v.storage.size for v in case.values.values()):
             continue
-        alike = found[probing.shape(case)]
-        if len(alike) >= most or (alike and number >= DRAWN // 2) or probing.is_familiar(case):
+        run = probing.run(case)
+        alike = found[probing.shape(case, run)]
+        if len(alike) >= most or (alike and number >= DRAWN // 2) or probing.is_familiar(run):
             continue
         try:
             setting = probing.setting(f"drawn case {number}", case)
@@ -88,23 +89,23 @@ class _Probing:
         """Specialisations that the cases looked at launch."""
         return len(self._probed)
 
-    def shape(self, case: Case) -> int:
+    def shape(self, case: Case, run: Run | None) -> int:
         """How much of a large launch's shape a case has: another specialisation than by its own size, and several
         programs along the grid's second axis.
         """
-        run, own = self._run(case), self._run(replace(case, shaped_for=0))
+        own = self.run(replace(case, shaped_for=0)) if case.shaped_for else run
         if run is None or own is None:
             return 0
         return (run.kind != own.kind) + any(caught.grid[1] > 1 for caught in run.launches)
 
-    def is_familiar(self, case: Case) -> bool:
-        """Whether what the case launches was probed often enough to know how freely it can vary."""
-        run = self._run(case)
+    def is_familiar(self, run: Run | None) -> bool:
+        """Whether what a case launches was probed often enough to know how freely it can vary."""
         kind = None if run is None else run.kind
         self._probed[kind] += 1
         return self._probed[kind] > ALIKE
 
-    def _run(self, case: Case) -> Run | None:
+    def run(self, case: Case) -> Run | None:
+        """What a case launches; None if nothing can be told."""
         prober = Prober(self._kernel.contract, _launcher(self._kernel, case), case.values)
         return prober.run(prober.numbers)
 
