@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("triton")
 
+from kvproof.harness.cli import ir_targets
 from kvproof.harness.cli.errors import UsageError
 from kvproof.harness.cli.ir_targets import run_target_check
 
@@ -37,6 +38,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KVPROOF_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(ir_targets, "SECONDS", 60.0)  # its cases end it first, on a busy machine too
     file = tmp_path / "standin.toml"
     file.write_text(PROFILE.replace("FAULT", "narrow offset"))
     return file

@@ -247,6 +247,7 @@ def test_a_worker_that_was_slow_to_start_again_is_started_once_more(
     assert len(starts) == 2
 
 
+@pytest.mark.slow
 def test_a_worker_that_does_not_start_again_is_no_finding(hostile, monkeypatch: pytest.MonkeyPatch) -> None:
     hostile.do("nothing")
     device = IsolatedDevice(hostile.spec(), "interpret", LIMITS)
