@@ -10,8 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -19,9 +18,9 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky, HypothesisException, Unsatisfiable
-from hypothesis.internal.conjecture import providers
 
 from kvproof.harness.run.ahead import NOT_AGAIN, TOO_LATE, Ahead, Late
+from kvproof.properties.strategies.draws import same_draws_everywhere
 
 CHUNK = 100
 """Cases drawn by one run of hypothesis; each starts with the smallest case, so not too few."""
@@ -272,28 +271,6 @@ class _Run:
             raise Abandon(ahead.wanted[0].failure, TOO_LATE)
 
 
-@contextmanager
-def _same_draws_everywhere() -> Iterator[None]:
-    """Within: hypothesis draws no constants out of the modules that happen to be imported.
-
-    It likes to try numbers that stand in the source of local modules, so the cases of a seed would depend on what
-    else the process has loaded. Older releases do not do that and have nothing to hold back.
-    """
-    names = [name for name in ("_get_local_constants", "CONSTANTS_CACHE") if hasattr(providers, name)]
-    before = {name: getattr(providers, name) for name in names}
-    held: dict[str, Any] = {}
-    if len(names) == 2:
-        nothing = type(before["_get_local_constants"]())()
-        held = {"_get_local_constants": lambda: nothing, "CONSTANTS_CACHE": type(before["CONSTANTS_CACHE"])(1024)}
-    for name, value in held.items():
-        setattr(providers, name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(providers, name, value)
-
-
 def _run_chunk(one: Callable[[st.DataObject], None], seed: int, chunk: int) -> None:
     test = settings(
         max_examples=CHUNK,
@@ -306,6 +283,6 @@ def _run_chunk(one: Callable[[st.DataObject], None], seed: int, chunk: int) -> N
         verbosity=Verbosity.quiet,
     )(given(st.data())(one))
     # Chunks of different runs must not share seeds: a run with the next seed would repeat this one's cases.
-    with warnings.catch_warnings(), _same_draws_everywhere():
+    with warnings.catch_warnings(), same_draws_everywhere():
         warnings.simplefilter("ignore")
         hypothesis_seed(seed * 1_000_003 + chunk)(test)()

@@ -7,10 +7,12 @@ uniformly they are common; here they are rare, and a failing case still shrinks 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
 
 T = TypeVar("T")
 
@@ -61,3 +63,25 @@ def distinct_from(draw: st.DrawFn, values: Iterable[T], size: int) -> list[T]:
     # Each draw has one range however many values are left, so that a case with fewer shrinks draw by draw.
     places = [draw(st.integers(0, 63)) for _ in range(min(size, len(left)))]
     return [left.pop(place % len(left)) for place in places]
+
+
+@contextmanager
+def same_draws_everywhere() -> Iterator[None]:
+    """Within: hypothesis draws no constants out of the modules that happen to be imported.
+
+    It likes to try numbers that stand in the source of local modules, so the cases of a seed would depend on what
+    else the process has loaded. Older releases do not do that and have nothing to hold back.
+    """
+    names = [name for name in ("_get_local_constants", "CONSTANTS_CACHE") if hasattr(providers, name)]
+    before = {name: getattr(providers, name) for name in names}
+    held: dict[str, Any] = {}
+    if len(names) == 2:
+        nothing = type(before["_get_local_constants"]())()
+        held = {"_get_local_constants": lambda: nothing, "CONSTANTS_CACHE": type(before["CONSTANTS_CACHE"])(1024)}
+    for name, value in held.items():
+        setattr(providers, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(providers, name, value)

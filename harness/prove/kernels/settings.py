@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from kvproof.harness.prove.kernels.binding import probe
 from kvproof.harness.prove.kernels.launch import Setting
@@ -19,9 +19,13 @@ from kvproof.kernels.shapes import shaped_for
 from kvproof.models.contract import TensorValue
 from kvproof.models.deepseek_v4 import ModelConfig
 from kvproof.properties.strategies.cases import Case, all_kernel_properties
+from kvproof.properties.strategies.draws import same_draws_everywhere
 
 DRAWN = 48
 """Cases looked at for one kernel: enough to meet the specialisations that a launcher chooses between."""
+
+SEEDS = 4
+"""Runs that draw them: the cases of one run are too much alike."""
 
 
 def settings_of(
@@ -42,7 +46,7 @@ def settings_of(
     """
     if not kernel.triton:
         raise UnknownLaunch(f"{kernel.name} runs on the host and launches nothing")
-    found: dict[int, dict[tuple[Any, ...], Setting]] = {size: {} for size in (2, 0, 1)}
+    found: dict[int, dict[tuple[Any, ...], Setting]] = {size: {} for size in (3, 0, 1, 2)}
     reasons: list[str] = []
     probing = _Probing(kernel)
     for number, case in enumerate(_drawn(kernel, subject) if cases is None else map(Case, cases)):
@@ -96,7 +100,7 @@ class _Probing:
         own = self.run(replace(case, shaped_for=0)) if case.shaped_for else run
         if run is None or own is None:
             return 0
-        return (run.kind != own.kind) + any(caught.grid[1] > 1 for caught in run.launches)
+        return 2 * (run.kind != own.kind) + any(caught.grid[1] > 1 for caught in run.launches)
 
     def is_familiar(self, run: Run | None) -> bool:
         """Whether what a case launches was probed often enough to know how freely it can vary."""
@@ -184,15 +188,14 @@ def cases_of(kernel: Kernel, subject: ModelConfig | None) -> list[Mapping[str, A
 
 
 def _drawn(kernel: Kernel, subject: ModelConfig | None) -> list[Case]:
-    """Drawn cases, the largest first. Modules imported since may change what is drawn."""
+    """Drawn cases, the largest first; the same in every process."""
     prop = all_kernel_properties().get(kernel.name)
     if prop is None:
         raise UnknownLaunch(f"{kernel.name} has no strategy of cases")
     cases: list[Case] = []
 
     @settings(
-        max_examples=DRAWN,
-        derandomize=True,
+        max_examples=DRAWN // SEEDS,
         database=None,
         deadline=None,
         phases=[Phase.generate],
@@ -202,9 +205,10 @@ def _drawn(kernel: Kernel, subject: ModelConfig | None) -> list[Case]:
     def collect(case: Any) -> None:
         cases.append(case)
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), same_draws_everywhere():
         warnings.simplefilter("ignore")
-        collect()
+        for number in range(SEEDS):
+            seed(number)(collect)()
     # Larger cases leave more room to vary.
     return sorted(cases, key=_size, reverse=True)
 
