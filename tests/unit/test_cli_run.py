@@ -271,6 +271,7 @@ WRONG = [
     ["verify", "--bogus"],
     ["verify", "extra"],
     ["fuzz", "--budget"],
+    ["fuzz", "--contract", "window_write"],
     ["prove", "--budget", "60s"],
     ["layout"],
     ["layout", "v4-flsh"],

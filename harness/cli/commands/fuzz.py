@@ -40,8 +40,11 @@ def fuzz(
 
         run = Run("fuzz", target, device, budget, seed, contract or (), config or (), json_file, junit_file)
         leave(run_target(run))
+    from kvproof.harness.cli.errors import UsageError
     from kvproof.harness.cli.execute import Choice, execute
 
+    if contract:
+        raise UsageError(f"--contract is {contract[0]!r}, which only --target of another project takes")
     choice = Choice(config, kv, draft, draft_tokens, block_size, device, budget, seed, systems=system)
     plan = choice.plan("fuzz", proving=False, fuzzing=True)
     if list_only:

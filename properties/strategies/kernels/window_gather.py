@@ -38,7 +38,8 @@ EVENTS = {
     SEVERAL_ROWS: 6,
 }
 MOST_CELLS = 16
-"""Cells of one request: a real window is 128, which costs an interpreter more than it shows."""
+"""Cells of one request: a real window is 128, which costs an interpreter more than it shows. Under a real
+configuration one request's ring is gathered whole now and then."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ def windows(draw: st.DrawFn, subject: ModelConfig | None) -> Windows:
     batch = draw(tokens(geometry, wide=wide == "int64", most_queries=1))
     ring = geometry.ring_slots
     shape = draw(shapes_for(*MANY_ROWS))
-    draft_window = min(ring, MOST_CELLS) if draw(mostly()) else draw(seldom_low(0, min(ring, MOST_CELLS)))
+    whole = subject is not None and len(batch.slots) == 1 and draw(mostly())
+    most = ring if whole else min(ring, MOST_CELLS)
+    draft_window = most if draw(mostly()) else draw(seldom_low(0, most))
     anchors = [0] * len(batch.slots)
     for t, sequence in enumerate(batch.sequence):
         if batch.live(t):
