@@ -73,7 +73,7 @@ FAULTS = {
         "prefill_indices",
         (Patch(kernel_of("prefill_indices"), "csa_end - before + i", "csa_start + i"),),
         "prefix_csa_indices element 0: expected what was there before",
-        {"positions": [0], "chunk_start_per_seq": [1], "win": 1, "prefix_csa_indptr": [0, 2], "T": 1},
+        {"positions": [0, 0], "chunk_start_per_seq": [1], "win": 1, "prefix_csa_indptr": [0, 0, 2], "T": 2},
     ),
     "compressed row in 32 bits": Fault(
         "F02",
