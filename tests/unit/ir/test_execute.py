@@ -27,17 +27,6 @@ def corpus():
     return module
 
 
-@pytest.fixture
-def run():
-    executor = Executor()
-
-    def launch(kernel, grid, *args, **meta):
-        executor(kernel, grid, *args, **meta)
-        return executor.take()
-
-    return launch
-
-
 def _i32(values):
     return torch.tensor(np.asarray(values), dtype=torch.int32)
 

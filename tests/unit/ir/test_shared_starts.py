@@ -14,18 +14,6 @@ import triton.language as tl  # noqa: E402
 from kvproof.harness.ir.compile import CompileError, signature_of, specialise  # noqa: E402
 from kvproof.harness.ir.execute import Kind, collisions  # noqa: E402
 from kvproof.harness.ir.execute.starts import Start, Starts  # noqa: E402
-from kvproof.harness.ir.launch import Executor  # noqa: E402
-
-
-@pytest.fixture
-def run():
-    executor = Executor()
-
-    def launch(kernel, grid, *args, **meta):
-        executor(kernel, grid, *args, **meta)
-        return executor.take()
-
-    return launch
 
 
 @triton.jit
